@@ -7,7 +7,8 @@ all units are taken in the order of their scores: for each gold text the logarit
 there, between half of a budget and twice of it. Coordinate search, a small penalty for every weight. `--check`
 fits without each group of sessions (`--by project` or `--by session`), runs the whole exam with those weights and
 prints what is still known: the honest figure. `--bill` does the same with the sessions of the benchmark `field`: what
-they cost with the default policy, and what is still known. Without either the weights are written to the package.
+they cost with each `--policy` (the default one), and what is still known. Without either the weights are written to
+the package.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import argparse
 import json
 import re
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -25,16 +26,18 @@ from benchmarks.field import COMMON
 from benchmarks.field import SESSIONS as FIELD
 from leporello.bench.bank import WordIndex, load_bank, texts_of
 from leporello.bench.baselines import newest
-from leporello.bench.bill import RecordedFile, bill_report, bill_session
+from leporello.bench.bill import BilledSession, RecordedFile, bill_report, bill_session
 from leporello.bench.exam import BankExam, without_thinking
 from leporello.bench.memory import MemoryExam, load_beam, load_locomo
 from leporello.bench.run import BANK, ExamRun, run_one
 from leporello.importers import load_session
 from leporello.ledger import importance
-from leporello.ledger.calls import describe, result_text
+from leporello.ledger.calls import UNKNOWN_CALL, describe, result_text
+from leporello.ledger.facts import result_lines
 from leporello.ledger.importance import FEATURES, Source, Vocabulary, features_of
-from leporello.ledger.units import lines_of, placed_sentences
+from leporello.ledger.units import placed_sentences
 from leporello.messages import Message, ToolCall, calls_of, is_result, result_id, role_of, text_of
+from leporello.policy.decision import DEFAULT, POLICIES
 from leporello.tokens import TokenCounter
 
 BUDGETS = {"code": (28_000, 13_500, 8_200), "locomo": (3_000,), "beam": (12_500,)}
@@ -107,8 +110,9 @@ def sample_of(name: str, group: str, kind: str, messages: Sequence[Message], gol
 def units_of(message: Message, call: ToolCall | None) -> tuple[Source | None, list[tuple[str, int]]]:
     if is_result(message):
         text = result_text(message)
-        lines = lines_of(text)
-        return Source("tool", len(text), len(lines), describe(call).work if call else "other"), lines
+        about = describe(call) if call else UNKNOWN_CALL
+        lines = result_lines(text, about)
+        return Source("tool", len(text), len(lines), about.work), lines
     if role_of(message) not in ("user", "assistant"):
         return None, []
     text = text_of(message)
@@ -222,17 +226,19 @@ def check(samples: Sequence[Sample], banks: Path, sessions: Path, windows: Seque
         print(f"left out, window {window:,}: {rates}, {total['kept_tokens']:,} tokens kept")
 
 
-def bill(samples: Sequence[Sample], banks: Path, sessions: Path) -> None:
+def bill(samples: Sequence[Sample], banks: Path, sessions: Path, policies: Sequence[str]) -> None:
     """The sessions of the benchmark, each with weights that were fitted without its project."""
-    billed = []
+    billed: dict[str, list[BilledSession]] = {policy: [] for policy in policies}
     for group in sorted({project_of(name) for name in FIELD}):
         with_weights(tuple(float(value) for value in fit([one for one in samples if one.group != group])))
         for name in (one for one in FIELD if project_of(one) == group):
             file = RecordedFile(name, load_session(sessions / name), load_bank(banks / f"{Path(name).stem}.json"))
-            billed.append(bill_session(file, COMMON))
-    total = bill_report(billed)["total"]
-    rates = f"{total['closed']:.1%} / {total['recovered']:.1%}"
-    print(f"left out, {total['calls']:,} calls: {total['units'] / 1e6:.2f}M units, {rates}")
+            for policy, done in billed.items():
+                done.append(bill_session(file, replace(COMMON, flags={"compression.policy": policy})))
+    for policy, done in billed.items():
+        total = bill_report(done)["total"]
+        rates = f"{total['closed']:.1%} / {total['recovered']:.1%}"
+        print(f"left out, {policy}, {total['calls']:,} calls: {total['units'] / 1e6:.2f}M units, {rates}")
 
 
 def with_weights(weights: tuple[float, ...]) -> None:
@@ -259,6 +265,7 @@ def main() -> None:
     parser.add_argument("--only-beam", default="", help="ids, with commas")
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--bill", action="store_true")
+    parser.add_argument("--policy", choices=POLICIES, action="append")
     parser.add_argument("--by", choices=("project", "session"), default="project")
     parser.add_argument("--window", type=int, action="append")
     options = parser.parse_args()
@@ -271,7 +278,7 @@ def main() -> None:
         check(samples, options.banks, options.sessions, options.window or [128_000, 64_000, 40_000])
         return
     if options.bill:
-        bill(samples, options.banks, options.sessions)
+        bill(samples, options.banks, options.sessions, options.policy or [DEFAULT])
         return
     weights = {name: round(float(value), 3) for name, value in zip(FEATURES, fit(samples), strict=True)}
     TARGET.write_text(json.dumps({"fitted_by": "scripts/fit_importance.py", "weights": weights}, indent=1) + "\n")

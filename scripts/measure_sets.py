@@ -10,8 +10,8 @@ in a window of 16,000 tokens. SET_DIR may hold:
   anywhere, and look-alikes under Constraints.
 - `values.json`: `{"pairs": [{"old", "new", "old_value", "new_value", "question"}], "near": [{"a", "b"}]}`. A search
   is right where the new statement comes first or the old one is marked; a fold where it holds the new value, and the
-  old one is absent, marked, or shown together with the new one. Near pairs are about two things: the first may neither
-  be told as replaced nor be shown with the second beside it.
+  old one is absent, marked, or shown together with the new one. Near pairs are about two things: the first may not be
+  told as replaced; how often something said later stands behind it without a claim is counted too.
 - `pastes.json`: `[{"message", "pasted", "own"}]`. Counted are pasted sentences under Constraints (none should
   be), and the user's own rules there.
 """
@@ -33,7 +33,7 @@ from leporello.bench.bank import fold, sentences_of
 from leporello.bench.exam import replay
 from leporello.bench.run import make_engine, make_search
 from leporello.bench.states import FinalView, view_of
-from leporello.ledger.values import LATER, MARK, SEE
+from leporello.ledger.values import LATER, MARK
 from leporello.messages import Message
 from leporello.summaries.handoff import ENDED, Section
 from leporello.testing.sessions import SessionSpec, Style, generate
@@ -62,7 +62,7 @@ class Hidden:
 
     def constraints(self) -> list[str]:
         lines = (line.text for line in self.view.handoff[Section.CONSTRAINTS] if not line.text.startswith(ENDED))
-        return [fold(text.split(MARK)[0].split(LATER)[0].split(SEE)[0]) for text in lines]
+        return [fold(text.split(MARK)[0].split(LATER)[0]) for text in lines]
 
     def is_rule(self, message: str) -> bool:
         """Whether a sentence of a message stands under Constraints."""
@@ -156,8 +156,8 @@ def near(style: Style, pairs: Sequence[dict[str, Any]]) -> Measured:
     misses = []
     for pair in pairs:
         lines = [line for line in lines_of(hidden.view) if fold(pair["a"]).rstrip(".") in line]
-        told = any(mark in line for line in lines for mark in map(fold, (MARK, LATER)))
-        joined = not told and any(fold(SEE) in line for line in lines)
+        told = any(fold(MARK) in line for line in lines)
+        joined = not told and any(fold(LATER) in line for line in lines)
         counts["told as changed"] += told
         counts["shown together"] += joined
         misses += [f"{'told' if told else 'joined'}: {pair['a']} | {pair['b']}"] if told or joined else []

@@ -120,6 +120,21 @@ def test_repeated_compaction_without_memory_keeps_rules_and_ids() -> None:
     assert "Use tabs, not spaces." in text
 
 
+@pytest.mark.parametrize("engine", ["compressor", "lcm"])
+def test_what_a_result_in_the_head_says_is_told_in_every_fold(engine: str) -> None:
+    """It is a pointer from the first compaction on; engines without memory find its lines in the fold before."""
+    first = step(0, 60)
+    first[1]["content"] += "\nFAILED tests/test_heron.py::test_wading_depth\n" + "ok\n" * 40
+    messages = [user("Run the tests."), *first]
+    for turn in range(1, 4):
+        messages += [m for k in range(20) for m in step(turn * 100 + k, 400)] + [user(f"go on with part {turn}")]
+        done = compress(messages, window=16_000, key=b"of the caller", engine=engine)
+        assert done.report.committed, done.report.reason
+        messages = done.messages
+        assert messages[2]["content"].endswith("output cleared here, kept as m3]")
+        assert "test_wading_depth" in str(messages[3])
+
+
 @pytest.mark.parametrize("engine", [ContextCompressor, LcmEngine])
 def test_after_clearing_outputs_only_nothing_that_follows_is_lost(engine: type[ContextCompressor]) -> None:
     """One long turn has no middle: its outputs become pointers. What comes next has numbers and facts of its own."""

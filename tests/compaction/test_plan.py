@@ -27,6 +27,7 @@ from leporello.summaries.handoff import Handoff
 from leporello.tokens import TokenCounter
 
 COUNTER = TokenCounter.for_model(None)
+LIMITS_64K = Limits.for_window(64_000)
 
 
 def user(text: str) -> dict:
@@ -58,6 +59,33 @@ def test_head_is_the_system_message_and_three_others_as_whole_groups() -> None:
     messages = [{"role": "system", "content": "be good"}, user("go"), *step(1), *step(2)]
     messages += [m for k in range(3, 200) for m in step(k)] + [user("now this")]
     assert plan(messages, 64_000).head == (0, 1, 2, 3)
+
+
+def test_long_results_in_the_head_are_pointers_and_their_calls_stay() -> None:
+    """SPEC 4, phase 1: outside the tail a result over 200 characters is one line."""
+    messages = [user("go"), *step(1, 4_000), *(m for k in range(3, 200) for m in step(k)), user("now this")]
+    found = plan(messages, 64_000)
+    assert found.head == (0, 1, 2)
+    assert found.cleared == {3}
+    shown = assemble(found, [Item(4, user("a fold"))], 1_000)
+    assert [item.message for item in shown[:2]] == messages[:2]
+    assert shown[2].message["content"] == "[terminal: ls → 1 line; output cleared here, kept as m3]"
+    again = make_plan([*shown, *number_messages(messages)[90:]], COUNTER.message, LIMITS_64K, Protection())
+    assert again.cleared == {3}
+    assert assemble(again, [Item(4, user("a fold"))], 1_000)[:3] == shown[:3]
+
+
+def test_the_first_request_stays_before_long_results_whatever_the_tail_begins_with() -> None:
+    """Alone in the head it would leave no role for the fold, and would be given to it."""
+    messages = [user("the first request"), *step(1, 9_000), *(m for k in range(2, 90) for m in step(k, 400))]
+    messages += [user("and this"), *(m for k in range(90, 94) for m in step(k, 90))]
+    found, role = settle(plan(messages, 64_000, last=15))
+    assert (found.head, found.role_behind, role) == ((0, 1, 2), "assistant", "user")
+
+
+def test_results_in_the_head_stay_while_nothing_behind_it_is_folded() -> None:
+    messages = [user("go"), *step(1, 900), assistant("It is done."), user("and now?")]
+    assert plan(messages, 64_000).pointers == frozenset()
 
 
 def test_a_huge_first_message_goes_into_the_fold() -> None:

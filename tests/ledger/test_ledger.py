@@ -11,10 +11,20 @@ from hypothesis import strategies as st
 
 from leporello.ledger import ledger as snapshot
 from leporello.ledger.facts import extract
-from leporello.ledger.importance import Source, Vocabulary, explain, features_of, score_units, weights, words_of
+from leporello.ledger.importance import (
+    FEATURES,
+    Source,
+    Vocabulary,
+    explain,
+    features_of,
+    score_units,
+    weights,
+    words_of,
+)
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.ranking import RankedUnit, Ranking
 from leporello.ledger.units import CUT_MARK, INTENT, clip, lines_of, sentences_of
+from leporello.messages import ToolCall
 from leporello.testing.sessions import generate
 
 
@@ -163,6 +173,31 @@ def test_an_error_word_in_a_file_that_is_shown_is_no_error(work: str) -> None:
     assert scores([error], "tool", work) < scores([error], "tool", "check")
     plain = error.replace("Errorf", "Printf").replace("failed", "wanted")
     assert scores([error], "tool", work) == scores([plain], "tool", work)
+
+
+@pytest.mark.parametrize("place", ["{}→", "{}\t", "{}:", "src/heron.go:{}:", "src/heron.go-{}-"])
+def test_the_number_of_a_line_in_a_file_is_no_word_of_it(place: str) -> None:
+    numbered = [place.format(n) + text for n, text in enumerate(("", "}", "wadingDepth := 3"), 761)]
+    bare, brace, told = (
+        dict(zip(FEATURES, row, strict=True))
+        for row in features_of(Vocabulary(), Source("tool", 900, 3, "read"), [(text, 0) for text in numbered])
+    )
+    assert bare["information"] == brace["information"] < told["information"]
+    assert not bare["number_in_output"]
+
+
+def test_of_an_edit_that_went_well_only_complaints_are_kept() -> None:
+    call = ToolCall("c1", "Edit", '{"file_path": "/entire/heron.go", "old_string": "a", "new_string": "b"}', 0)
+    well = 'The file /entire/heron.go has been updated.\n  12→return errors.New("no heron")'
+    assert extract(result(well), Vocabulary(), call).units == ()
+    units = extract(result(f"{well}\nwarning: gofmt failed on line 3"), Vocabulary(), call).units
+    assert [unit.text for unit in units] == ["warning: gofmt failed on line 3"]
+    failed = extract(result("<tool_use_error>Read it first.</tool_use_error>"), Vocabulary(), call)
+    assert [unit.text for unit in failed.units] == ["<tool_use_error>Read it first.</tool_use_error>"]
+
+
+def result(text: str) -> dict:
+    return {"role": "tool", "tool_call_id": "c1", "content": text}
 
 
 def test_what_was_said_before_tells_less_when_it_is_said_again() -> None:

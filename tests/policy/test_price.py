@@ -10,7 +10,17 @@ from hypothesis import strategies as st
 
 from leporello.events import CompactionReport, Outcome
 from leporello.models import Limits, model_facts
-from leporello.policy.decision import Action, CompactionState, Occasion, Situation, brief, decide, depth_of, forecast
+from leporello.policy.decision import (
+    BY_WINDOW,
+    Action,
+    CompactionState,
+    Occasion,
+    Situation,
+    brief,
+    decide,
+    depth_of,
+    forecast,
+)
 from leporello.policy.prices import PriceTable, UnitPrices, price_table
 from leporello.policy.state import after, kept_state, sent, with_kept
 
@@ -136,15 +146,17 @@ def test_a_restart_changes_no_decision(before: int, generation: int) -> None:
 @pytest.mark.parametrize(
     ("policy", "window", "fixed", "expected"),
     [
-        ("memory", 200_000, 0, 50_000),
+        ("memory", 200_000, 0, 27_700),
         ("memory", 80_000, 29_000, 11_944),
-        ("balanced", 1_000_000, 0, 14_000),
+        ("memory", 1_000_000, 0, 125_000),
+        ("balanced", 1_000_000, 0, 13_900),
+        (BY_WINDOW, 200_000, 0, 50_000),
         ("economy", 200_000, 20_000, 8_000),
         ("economy", 16_000, 0, 4_000),
     ],
 )
 def test_depth(policy: str, window: int, fixed: int, expected: int) -> None:
-    """`memory` keeps a quarter of the window, less by what is fixed; the others have a most."""
+    """A quarter of the window is the most, less by what is fixed; `memory` keeps at least an eighth of a large one."""
     assert depth_of(Limits.for_window(window), fixed, policy) == expected
 
 

@@ -96,5 +96,5 @@ def test_what_is_shown_beside_a_statement_stands_there_only() -> None:
     old, later = "Mr. Albrecht teaches the kids the oboe.", "The oboe lesson moved, a Felix comes to our place now."
     ledger = worked_on(*chat, old, *chat, later, *chat)
     text = render(build(ledger, set(ledger.facts), 1_500, lambda part: len(part) // 4))
-    assert f"{old} (see m" in text
+    assert f"{old} (later m" in text
     assert text.count(later.rstrip(".")) == 1

@@ -59,12 +59,27 @@ def choose_role(before: str, after: str) -> str:
 
 
 def assemble(plan: CompactionPlan, folds: Sequence[Item], tail_chars: int) -> list[Item]:
-    """The new view, the folds between head and tail; without folds only old tool bodies in the tail become pointers.
+    """The new view, the folds between head and tail; without folds only old tool bodies become pointers.
 
     `tail_chars` bounds a single message of the tail; the newest user message has no bound.
     """
-    head, lifted = plan.pick(*plan.head), plan.pick(plan.lifted)
+    head = _head(plan) if folds else plan.pick(*plan.head)
+    lifted = plan.pick(plan.lifted)
     return apart(repair([*head, *folds, *lifted, *_tail(plan, tail_chars)]))
+
+
+def _head(plan: CompactionPlan) -> list[Item]:
+    """The head with its results as pointers, and the arguments of their calls without bulk."""
+    items = plan.pick(*plan.head)
+    callers = _callers([item.message for item in items])
+    return [
+        item.showing(
+            pointer(item.message, callers.get(k), item.number)
+            if index in plan.pointers
+            else shorten_arguments(item.message)
+        )
+        for k, (index, item) in enumerate(zip(plan.head, items, strict=True))
+    ]
 
 
 def _tail(plan: CompactionPlan, tail_chars: int) -> list[Item]:

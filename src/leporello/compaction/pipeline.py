@@ -22,9 +22,11 @@ from leporello.compaction.plan import (
     fitted,
     fixed_parts,
     make_plan,
+    pruned_tokens,
     scaled,
     too_large,
 )
+from leporello.compaction.prune import is_pointer
 from leporello.compaction.view import Item, Origin, is_opening, join_neighbours
 from leporello.errors import FixedPartTooLarge
 from leporello.events import CompactionReport, Outcome, Span
@@ -203,7 +205,7 @@ def fold_in_one(job: CompactionTask, plan: CompactionPlan) -> FoldedSpan | None:
     if job.summariser is not None:
         narrative = job.summariser.summarise(_task(job, middle, total))
     covered = frozenset(range(span.first, span.last + 1)) - plan.shown
-    handoff = build(job.ledger, covered, total, job.counter.text, job.focus, narrative.handoff)
+    handoff = build(job.ledger, covered, total, job.counter.text, job.focus, narrative.handoff, plan.cleared)
     behind = plan.pick(plan.lifted, *plan.tail)
     kept = tuple(item.number for item in behind if not item.fold and item.number in span)
     fold = Fold(job.fold_number, span, handoff, kept)
@@ -243,6 +245,9 @@ def left_out(ledger: Ledger, covered: Collection[int], handoff: Handoff) -> dict
 def catch_up(ledger: Ledger, items: Sequence[Item]) -> None:
     """Take everything of a view into the ledger that it doesn't know: messages, and what folds say of older ones."""
     folds = [item.fold for item in items if item.fold]
+    cleared = {
+        item.number for item in items if item.number not in ledger.hashes and is_pointer(item.message, item.number)
+    }
     for item in items:
         if item.fold is None:
             if item.number in ledger.hashes:
@@ -253,7 +258,7 @@ def catch_up(ledger: Ledger, items: Sequence[Item]) -> None:
                 ledger.add(item.number, item.message, read=False)
                 unverified.take_over(ledger, item.number, item.unverified)
         elif folds:
-            inherit(ledger, *folds)
+            inherit(ledger, *folds, cleared=cleared)
             folds = []
 
 
@@ -282,7 +287,7 @@ def _task(job: CompactionTask, middle: Sequence[Item], total: int) -> SummaryTas
 
 def fold_budget(job: CompactionTask, plan: CompactionPlan) -> int:
     """Tokens of the handoff: what the aim leaves beside head and tail, bounded by what is folded."""
-    stays = foldable(job, [item.message for item in plan.pick(*plan.head)])
+    stays = head_tokens(job, plan)
     tail = sum(_shown_tokens(job, plan, index) for index in plan.tail)
     tail += sum(job.measure(item.message) for item in plan.pick(plan.lifted))
     # A fold that is folded again may keep its size: it is dense already.
@@ -293,6 +298,12 @@ def fold_budget(job: CompactionTask, plan: CompactionPlan) -> int:
     free = int(job.limits.aim_tokens * AIM_SHARE) - stays - tail - FOLD_FRAME_TOKENS
     least = max(job.limits.summary_ceiling, int(job.limits.window * LEAST_FOLD_SHARE))
     return int(min(max(free, least), MOST_FOLD_TOKENS, content))
+
+
+def head_tokens(job: CompactionTask, plan: CompactionPlan) -> int:
+    """What the head costs as it will be shown, without instructions."""
+    head = (item.message for item in plan.pick(*plan.head))
+    return sum(pruned_tokens(message, job.measure) for message in head if not is_instruction(message))
 
 
 def _shown_tokens(job: CompactionTask, plan: CompactionPlan, index: int) -> int:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import Struct
 
+from leporello.compaction.prune import is_pointer, shorten_arguments
 from leporello.compaction.view import Item
 from leporello.errors import FixedPartTooLarge
 from leporello.ledger.calls import describe
@@ -30,6 +31,9 @@ SLIM_CHARS = 600
 SLIM_TOKENS = 200
 POINTER_TOKENS = 90
 """What a tool result costs once its body is a pointer (an upper bound for planning)."""
+MOST_CLEARED = 8
+"""Results in a head that is pruned: with more, the cache mark behind the fold would not find what stands before them,
+since providers look back twenty blocks."""
 PRUNE_ABOVE_CHARS = 200
 """A tool result up to this length is left as it is: a pointer would not be shorter."""
 
@@ -57,7 +61,7 @@ class CompactionPlan:
     lifted: int | None = None
     """The newest user message, when it is shown directly after the summary instead of in its place."""
     pointers: frozenset[int] = frozenset()
-    """Results in the tail whose bodies are shown as pointers."""
+    """Results in head and tail whose bodies are shown as pointers."""
     clipped: frozenset[int] = frozenset()
     """Long texts of the assistant in the tail that are shown as their beginning and end."""
     open_calls: tuple[int, ...] = ()
@@ -77,6 +81,14 @@ class CompactionPlan:
         return frozenset(item.number for item in self.pick(*self.head, self.lifted, *self.tail) if not item.fold)
 
     @property
+    def cleared(self) -> frozenset[int]:
+        """The numbers of the results in the head that are pointers, from now on or before: the fold tells of them."""
+        head = ((index, self.items[index]) for index in self.head)
+        return frozenset(
+            item.number for index, item in head if index in self.pointers or is_pointer(item.message, item.number)
+        )
+
+    @property
     def role_behind(self) -> str:
         """The role of what stands behind the folds."""
         return opening_role([item.message for item in self.pick(self.lifted, *self.tail)])
@@ -89,12 +101,23 @@ class _Tail(Struct, frozen=True):
 
 
 def make_plan(items: Sequence[Item], measure: Measure, limits: Limits, protection: Protection) -> CompactionPlan:
-    """Head, middle and tail for a view."""
+    """Head, middle and tail for a view. Long results in the head are pointers, unless there are very many, or nothing
+    to fold behind it: then it is as new as the tail."""
+    pruned = _make_plan(items, measure, limits, protection, prunes_head=True)
+    if pruned.middle and sum(is_result(items[index].message) for index in pruned.head) <= MOST_CLEARED:
+        return pruned
+    return _make_plan(items, measure, limits, protection, prunes_head=False)
+
+
+def _make_plan(
+    items: Sequence[Item], measure: Measure, limits: Limits, protection: Protection, *, prunes_head: bool
+) -> CompactionPlan:
     messages = [item.message for item in items]
     all_groups = groups(messages)
     newest = newest_user(items)
     busy = open_group(messages)
-    head_stop = _head_stop(items, all_groups, measure, limits, protection)
+    in_head = (lambda message: pruned_tokens(message, measure)) if prunes_head else measure
+    head_stop = _head_stop(items, all_groups, in_head, limits, protection)
     if newest is not None and newest < head_stop < len(items):
         # The newest user message must follow the summary, so a head that would hold it ends before it.
         head_stop = newest
@@ -106,13 +129,14 @@ def make_plan(items: Sequence[Item], measure: Measure, limits: Limits, protectio
     stays = _instructions_that_stay(items, between)
     lead = next((k for k in range(head_stop) if not is_instruction(messages[k])), head_stop)
     lifted = newest if newest is not None and newest in between else None
+    cleared = {index for index in range(head_stop) if prunes_head and can_be_pointer(messages[index])}
     return CompactionPlan(
         items,
         head=_ordered_head(messages, lead, head_stop, stays),
         middle=tuple(index for index in between if index != lifted and index not in stays),
         tail=tuple(range(tail.start, len(items))),
         lifted=lifted,
-        pointers=tail.pointers,
+        pointers=tail.pointers | cleared,
         clipped=tail.clipped,
         open_calls=tuple(range(busy.start, busy.stop)) if busy else (),
     )
@@ -147,6 +171,13 @@ def _head_stop(
         counted += len(group)
         stop = group.stop
     return stop
+
+
+def pruned_tokens(message: Message, measure: Measure) -> int:
+    """What a message costs in a head where long results are pointers and huge arguments are left out."""
+    if can_be_pointer(message):
+        return min(measure(message), POINTER_TOKENS)
+    return measure(shorten_arguments(message))
 
 
 def _tail(

@@ -48,6 +48,13 @@ def pointer(message: Message, call: ToolCall | None, number: int, same_as: int |
     return {**message, "content": note}
 
 
+def is_pointer(message: Message, number: int) -> bool:
+    """Whether a result is shown as `pointer` shows it: its text is elsewhere."""
+    content = message.get("content")
+    ending = f"; output cleared here, kept as m{number}]"
+    return is_result(message) and isinstance(content, str) and content.endswith(ending)
+
+
 def without_images(message: Message) -> Message:
     """The message with each image replaced by a note; text and unknown parts stay."""
     content = message.get("content")

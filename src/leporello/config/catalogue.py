@@ -195,7 +195,7 @@ SETTINGS: tuple[Setting, ...] = (
         "compression.policy",
         "balanced",
         one_of("economy", "balanced", "memory"),
-        "How much a compaction keeps: economy the least, memory as much as the window suggests. Price decides when.",
+        "How much a compaction keeps: economy the least, memory the most. Price decides when.",
     ),
     Setting(
         "compression.deadline",

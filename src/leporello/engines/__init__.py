@@ -6,7 +6,7 @@ from leporello.engines.compressor import COMPRESSOR, BuiltinEngine, ContextCompr
 from leporello.engines.lcm import LcmEngine, LcmSettings, lcm_engine
 from leporello.errors import InputError
 from leporello.models import Limits
-from leporello.policy.decision import MEMORY
+from leporello.policy.decision import BY_WINDOW
 from leporello.summaries.base import Summariser
 from leporello.tokens import TokenCounter
 
@@ -28,7 +28,7 @@ def make_builtin(
     counter: TokenCounter,
     summariser: Summariser | None,
     lcm: LcmSettings | None = None,
-    policy: str = MEMORY,
+    policy: str = BY_WINDOW,
 ) -> ContextCompressor:
     """A new engine for plain lists; one instance serves one conversation."""
     if name == "compressor":

@@ -21,7 +21,7 @@ from leporello.events import CompactionReport
 from leporello.ledger.ledger import Ledger
 from leporello.messages import Message, Messages
 from leporello.models import Limits, model_facts
-from leporello.policy.decision import MEMORY, CompactionState, Occasion, Situation, depth_of
+from leporello.policy.decision import BY_WINDOW, CompactionState, Occasion, Situation, depth_of
 from leporello.policy.prices import PriceTable, price_table
 from leporello.policy.state import MANUAL, after, answered, attempted, sent
 from leporello.redact import redact
@@ -61,7 +61,7 @@ class ContextCompressor(ContextEngine):
         summariser: Summariser | None = None,
         recall: bool = False,
         key: bytes | None = None,
-        policy: str = MEMORY,
+        policy: str = BY_WINDOW,
         prices: PriceTable | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:

@@ -27,7 +27,7 @@ from leporello.ledger.importance import Source, Vocabulary, score_units
 from leporello.ledger.quoted import is_mostly_quoted, prose
 from leporello.ledger.rule_phrases import CODE_LIKE
 from leporello.ledger.rules import read
-from leporello.ledger.units import lines_of, placed_sentences, sentences_of
+from leporello.ledger.units import ERROR, PLACE, lines_of, placed_sentences, sentences_of
 from leporello.ledger.user_text import carries_output, strip_injected
 from leporello.messages import Message, Part, PartKind, ToolCall, is_result, parts_of, role_of, text_of
 from leporello.redact import redact
@@ -152,7 +152,7 @@ def _result_facts(message: Message, vocabulary: Vocabulary, call: CallFacts) -> 
     if REMINDER in text:
         text = _REMINDERS.sub("", text)
     failed = looks_failed(text)
-    lines = lines_of(text)
+    lines = result_lines(text, call)
     scores = score_units(vocabulary, Source("tool", len(text), len(lines), call.work), lines)
     best: Sequence[int] = range(len(lines))
     if len(lines) > UNITS_PER_RESULT:
@@ -167,6 +167,15 @@ def _result_facts(message: Message, vocabulary: Vocabulary, call: CallFacts) -> 
         media=media_of(message),
         records=() if failed else records_of(text, call),
     )
+
+
+def result_lines(text: str, call: CallFacts) -> list[tuple[str, int]]:
+    """The lines of an output, with their places. Of an edit that went well only what sounds wrong: all else stands in
+    the call, or in the file."""
+    lines = lines_of(text)
+    if not call.edits or call.command or looks_failed(text):
+        return lines
+    return [(line, place) for line, place in lines if ERROR.search(line) and not PLACE.match(line)]
 
 
 def scored_units(vocabulary: Vocabulary, source: Source, units: Sequence[tuple[str, int]]) -> tuple[UnitFacts, ...]:

@@ -19,6 +19,7 @@ from msgspec import Struct, field
 
 from leporello.files import shipped
 from leporello.lazy_regex import lazy_regex
+from leporello.ledger.units import PLACE
 
 _OF_ALL = ("information", "length", "rarest_word", "mean_rarity", "new_words", "number", "opening")
 _OF_OUTPUT = ("error", "number_in_output")
@@ -172,6 +173,8 @@ def _own_features(
     """
     texts = [text for text, _ in units]
     lowered = "\n".join(texts).lower()
+    if source.work in (*SHOWS_FILES, "edit"):
+        lowered = PLACE.sub("", lowered)
     found = _words_of_units(texts, lowered)
     # In the order in which they stand: how a set happens to be laid out must decide nothing.
     rare = vocabulary.add(dict.fromkeys(chain.from_iterable(found)))

@@ -370,10 +370,10 @@ def _outcome(facts: MessageFacts) -> str:
     return one_line(chosen[0], OUTCOME_CHARS) if chosen else ""
 
 
-VERSION = 11
+VERSION = 12
 """Since 5 with values by subject, since 6 with names and times, since 8 with the files of commands and with records,
-since 9 with what was spoken of again, since 10 with what may have been, since 11 with the steps of a plan; earlier
-ones are made anew."""
+since 9 with what was spoken of again, since 10 with what may have been, since 11 with the steps of a plan, since 12
+with what is shown together; earlier ones are made anew."""
 
 
 @dataclass(slots=True)

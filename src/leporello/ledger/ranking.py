@@ -58,8 +58,10 @@ def is_talk(ledger: Ledger) -> bool:
 class Ranking:
     """The units of some messages of a ledger by score, taken one by one as far as somebody reads."""
 
-    def __init__(self, ledger: Ledger, numbers: Collection[int]) -> None:
+    def __init__(self, ledger: Ledger, numbers: Collection[int], told: str = "") -> None:
+        """`told`: a text that is read beside the units; what stands there is not told again behind one of them."""
         self._ledger = ledger
+        self._told = told
         self._root = common_folder(ledger.files)
         self._headings: dict[int, str] = {}
         self._ranked: list[RankedUnit] = []
@@ -125,7 +127,6 @@ class Ranking:
                 (-unit.score - RECENT * number / last - NEWER_VALUE * (number in again), number, unit)
                 for number, unit in said
                 if unit.text not in ended and unit.text not in values.related.get(number, ())
-                if unit.text not in values.mentions.get(number, ())
                 if all(unit.text != change.was_text for change in values.replaced_in(number))
                 if number in again or gives_value(unit.text)
             ]
@@ -173,7 +174,7 @@ class Ranking:
         later = values.related_to(number, unit.text)
         # What is told elsewhere, in a fold of its own or as it was said, is not told here.
         related = later is not None and later.since in self._span
-        text = values.marked(number, unit.text, is_output=facts.role == "tool", related=related)
+        text = values.marked(number, unit.text, is_output=facts.role == "tool", beside=self._told, related=related)
         shown = unit if text == unit.text else msgspec.structs.replace(unit, text=text)
         return RankedUnit(number, facts.role, shown, heading, beside=values.shown_beside(number, text))
 

@@ -22,6 +22,8 @@ PERHAPS, PLAINLY = 1, 2
 THIN = 3
 """A sentence with fewer words goes on about what was said before."""
 LAST_HOUR, YEAR_DIGITS, MONTH_NEAR, LONGEST_VALUE = 24, 4, 6, 48
+NAMING_CHARS, BEGIN = 3, 4
+"""A number of so many characters may name a thing; so many letters tell how a word begins."""
 
 
 class Value(Struct, frozen=True):
@@ -70,9 +72,31 @@ class Statement:
     asks: bool = False
     """Whether it is a question: it states nothing, but speaks of things as they are."""
     words: frozenset[str] = field(default=frozenset(), init=False)
+    keys: frozenset[str] = field(default=frozenset(), init=False)
+    """What says which thing is meant: its words, days, and numbers that may name a ticket or a version."""
+    begins: frozenset[str] = field(default=frozenset(), init=False)
+    """How its longer words begin: weigh and weight, Treffpunkt and treffen."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "words", frozenset(self.order))
+        labels = (label.rpartition(" ")[2] for label in self.labels)
+        named = (number for number in labels if len(number) >= NAMING_CHARS)
+        object.__setattr__(self, "keys", self.words.union(named, map(_naming, self.values)) - {""})
+        begins = (begin_of(word) for word in self.words if len(word) >= BEGIN and word[0] < UNSPACED)
+        object.__setattr__(self, "begins", frozenset(begins))
+
+
+def begin_of(word: str) -> str:
+    """How a word begins, as it is compared with others."""
+    return f"{word[:BEGIN]}~"
+
+
+def _naming(value: Value) -> str:
+    """What a value may name a thing by; nothing where it is too short to tell."""
+    if value.kind is ValueKind.DATE:
+        return value.plain
+    token = value.text.partition(" ")[0].casefold()
+    return token if value.kind is ValueKind.NUMBER and (len(token) >= NAMING_CHARS or not token.isdigit()) else ""
 
 
 def settings(line: str) -> Iterator[tuple[str, str, str]]:
@@ -265,7 +289,7 @@ class _Reader(Struct):
         start, end = pieces[place].start, pieces[place].end
         text = said[start:end]
         month = next((k for k in range(place + 1, min(place + 4, len(pieces))) if pieces[k].sort is Sort.MONTH), 0)
-        if month and pieces[month].start - end < MONTH_NEAR:
+        if month and pieces[month].start - end < MONTH_NEAR and "." not in text.rstrip("."):
             self._value(ValueKind.DATE, start, pieces[month].end)
             return month
         if found := patterns.CLOCK_UNIT.match(said, end):

@@ -14,7 +14,7 @@ _I = re.IGNORECASE
 ERROR = lazy_regex(
     r"\b(?:errors?|fail(?:s|ed|ure|ures|ing)?|fatal|panic|exception|traceback|cannot|can't|couldn't|unable|undefined|denied"
     r"|refused|not found|no such|timed? ?out|invalid|unexpected|mismatch|abort(?:ed)?|missing|unknown|conflict|rejected"
-    r"|killed|broken|E[A-Z]{5,}|TS\d{4})\b|\w(?:Error|Exception)\b|[✗✘❌]|错误|失败|异常|无法|エラー|失敗|ошибк",
+    r"|killed|broken|(?-i:E[A-Z]{5,}|TS\d{4}))\b|\w(?:Error|Exception)\b|[✗✘❌]|错误|失败|异常|无法|エラー|失敗|ошибк",
     _I,
 )
 COMMITTED = lazy_regex(r"^\s*\[[\w./() -]+ [0-9a-f]{7,}\] |^[0-9a-f]{7,12} \S|^commit [0-9a-f]{40}")
@@ -60,12 +60,17 @@ INTENT = lazy_regex(
 QUESTION = lazy_regex(r"[?？]\W*$")
 
 
+PLACE = lazy_regex(r"^(?:[^\s:]{1,200}[:-])?\d{1,7}(?:[→\t:-]|$)", re.MULTILINE)
+"""Where a line stands in a file, as agents and `grep` print it before the line: no word of it."""
+
 CUT_MARK = " […] "
 MAX_UNIT_CHARS = 420
 MAX_LINES_READ = 6_000
 """A huge output is read at both ends; the middle of it is in the log and in the search index."""
 
-_SENTENCE_END = lazy_regex(r"(?<=[.!?])\s+(?=[\"'(`*A-Z0-9\u00c0-\u024f\u0400-\u04ff])|(?<=[。！？；])\s*")
+_SENTENCE_END = lazy_regex(
+    r"(?<=[.!?])(?<!\b[DM]r\.)(?<!\bMs\.)(?<!\bMrs\.)(?<!\bProf\.)\s+(?=[\"'(`*A-Z0-9\u00c0-\u024f\u0400-\u04ff])|(?<=[。！？；])\s*"
+)
 _UNSPACED_ENDS = ("。", "！", "？", "；")
 _SPACES = "".join(filter(str.isspace, map(chr, range(0x3001))))
 _RULE_CHARS = f"{_SPACES}-=_*#|+~.>`"

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger import value_patterns as patterns
+from leporello.ledger.sentence_pieces import words_in
 from leporello.ledger.statements import FIGURES, PLAINLY, Statement, Value
 from leporello.ledger.value_patterns import ValueKind
 
@@ -27,6 +28,8 @@ SHARED_SEVERAL = 0.25
 """Where they share several rare words."""
 FEW, LONG = 3, 5
 RARE, RAREST = 0.45, 0.65
+LONGEST_SURE = 120
+"""Characters of a statement of which it can be told for certain what it is about."""
 CLOSE_IF_SAID, CLOSE_FIGURES, CLOSE_NAMES = 0.25, 0.4, 0.6
 """How much of all their words two statements share where the change is certain."""
 NEW_CHARS = 120
@@ -71,14 +74,25 @@ def replaced(old: Statement, new: Statement, weigh: Weight) -> Replacement | Non
     if values is None:
         return None
     was, now = values
-    said = new.changes == PLAINLY or bool(new.cancels) or was.casefold() in new.text.casefold()
-    figure = any(value.text == now and value.kind in FIGURES for value in new.values)
+    return Replacement(was, now, _is_certain(old, new, was, now, weigh))
+
+
+def _is_certain(old: Statement, new: Statement, was: str, now: str, weigh: Weight) -> bool:
+    """Whether short statements say plainly that it changed, or the same of the same thing with another value."""
+    if max(len(old.text), len(new.text)) > LONGEST_SURE or "?" in old.text or narrows(old, new):
+        return False
+    if any(patterns.IN_CASE.search(said.text) or patterns.WANTED.match(said.text) for said in (old, new)):
+        return False
+    come = next((value for value in new.values if value.text == now), None)
+    said = new.changes == PLAINLY or bool(new.cancels) or (new.negates and was.casefold() in new.text.casefold())
+    if come is None and not new.cancels:
+        return False  # the whole sentence stands for the value
+    figure = come is not None and come.kind in FIGURES
     shared = _Shared(old, new, set(), weigh, in_context=figure or said)
-    least = CLOSE_IF_SAID if said else CLOSE_FIGURES if figure else CLOSE_NAMES
-    measured = any(value.text == now and value.unit for value in new.values)
-    close = shared.jaccard >= least or (measured and shared.rare(ValueKind.NUMBER, weigh) > 1)
-    # An assistant's lists and plans are full of figures of other things.
-    return Replacement(was, now, close and (said or new.role == "user") and not narrows(old, new))
+    if shared.jaccard < (CLOSE_IF_SAID if said else CLOSE_FIGURES if figure else CLOSE_NAMES):
+        return False
+    # Without a word of change, a word that only the later has may say that it means another thing.
+    return said or shared.theirs <= {*words_in(now)}
 
 
 def _replaced(old: Statement, new: Statement, weigh: Weight) -> tuple[str, str] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.facts import MessageFacts
-from leporello.ledger.mentions import Mention, excerpt, relation, speaks_again
+from leporello.ledger.mentions import Mention, excerpt, relation
 from leporello.ledger.quoted import is_reported
 from leporello.ledger.sentence_pieces import plain_words, words_in
 from leporello.ledger.statements import FIGURES, Statement, read, settings
@@ -26,12 +26,25 @@ MOST_POSTED = 12
 MOST_COMPARED = 8
 """... and of all of them those that share most."""
 PRIOR = 20
+NEARLY = 0.8
+"""A statement of the user that has so much to do with an earlier one as another before it takes its place."""
 _WRITTEN = lazy_regex(r"[^\W\d_]+")
 _TOKEN = lazy_regex(r"[0-9a-z\u00c0-\u024f\u0400-\u04ff]+|[\u3041-\u9fff\uac00-\ud7a3]")
-LONGEST_VALUE, SHORTEST_VALUE, LONGEST_ECHO = 60, 3, 120
-MARK, LATER, SEE = " (was; since m", " (later m", " (see m"
+LONGEST_VALUE, SHORTEST_VALUE, LONGEST_ECHO = 60, 3, 80
+MARK, LATER = " (was; since m", " (later m"
+"""What stands behind a value that was replaced, and behind a statement that the user spoke of again."""
+
+
+def unmarked(text: str) -> str:
+    """What was said, without the mark behind it."""
+    return text.partition(MARK)[0].partition(LATER)[0]
+
+
 SHORTEST, LONGEST = 5, 300
 """Characters of a sentence that states something about a thing; longer ones are listings."""
+MOST_TOLD = 3
+"""Statements of a message that are shown with later ones, or with earlier ones; more are a list or a text."""
+LONGEST_CHAIN = 20
 LONGEST_TOLD = 160
 """Characters of a message that is shown as a whole beside an earlier one."""
 
@@ -86,10 +99,8 @@ class Values:
     """Sentences of the assistant that repeat the value of an open statement, with their messages."""
     settings: dict[str, Setting] = field(default_factory=dict)
     changes: list[Change] = field(default_factory=list)
-    mentions: dict[int, dict[str, Mention]] = field(default_factory=dict)
-    """For messages their sentences whose subject the user spoke of again, with the newest mention."""
     related: dict[int, dict[str, Mention]] = field(default_factory=dict)
-    """The same for sentences that the user may have spoken of again."""
+    """For messages their sentences that the user may have spoken of again, with what was said later."""
     frequency: dict[str, int] = field(default_factory=dict)
     """How many sentences hold a word."""
     sentences: int = 0
@@ -98,8 +109,6 @@ class Values:
     """The message read last."""
     ahead: list[Change] = field(default_factory=list)
     """Changes of messages that were read when they came; they are noted when somebody asks (`read_on`)."""
-    worked: bool = False
-    """Whether a tool was used: in a talk an assistant explains and advises, and its figures replace no others."""
     among_hits: bool = False
     """Whether these are the hits of a search: its words are common among them, and tell most all the same."""
 
@@ -139,14 +148,13 @@ class Values:
 
     def _read(self, number: int, role: str, sentences: Iterable[str]) -> None:
         self.last = max(self.last, number)
-        self.worked = self.worked or role == "tool"
         if role == "user":
             self._heard = []
         before = whole = ""
         said_before: list[Statement] = []
         # The output of programs states nothing; its settings are taken in by `set`.
         for text in islice(sentences, MOST_PER_MESSAGE) if role != "tool" else ():
-            if SHORTEST <= len(text) <= LONGEST and not (MARK in text or LATER in text or SEE in text):
+            if SHORTEST <= len(text) <= LONGEST and MARK not in text and LATER not in text:
                 # What an assistant reads out is not what it says.
                 is_own = role != "assistant" or not is_reported(text)
                 said = read(text, number, role, before) if is_own else None
@@ -156,9 +164,7 @@ class Values:
                     self._hear(number, text, first=not before)
             before = text
             whole += f" {text}" if len(whole) <= LONGEST else ""
-        around = _Around(
-            frozenset(word for said in said_before for word in said.words), whole.strip(), len(said_before)
-        )
+        around = _Around(frozenset(word for said in said_before for word in said.keys), whole.strip(), len(said_before))
         for said in said_before:
             self._take(said, around)
         self._heard = [] if role == "assistant" else self._heard
@@ -183,13 +189,11 @@ class Values:
                 found.append(replace(change, value=newest.value, since=newest.since, text=newest.text))
         return found
 
-    def marked(
-        self, number: int, text: str, *, is_output: bool = False, beside: Collection[str] = (), related: bool = True
-    ) -> str:
+    def marked(self, number: int, text: str, *, is_output: bool = False, beside: str = "", related: bool = True) -> str:
         """A text of a message with a mark behind every sentence whose value was replaced.
 
         What somebody said by the way with a value that was replaced later is marked too, the output of programs is not.
-        Of a later sentence that stands `beside` it the id is enough.
+        Of a later sentence that stands in the text `beside` it the id is enough.
         """
         for change in self.replaced_in(number):
             if change.was_text and change.was_text in text and change.was_text + MARK not in text:
@@ -199,21 +203,31 @@ class Values:
             return text
         for gone in self.repeated_in(number, text):
             return f"{text}{MARK}{gone.since}: {gone.value})"
-        for mark, found in ((LATER, self.mentions), (SEE, self.related if related else {})):
-            for said, later in found.get(number, {}).items():
-                if said in text:
-                    told = "" if later.sentence in beside else f": {later.text}"
-                    return text.replace(said, f"{said}{mark}{later.since}{told})", 1)
+        for said, later in self.related.get(number, {}).items() if related else ():
+            if said in text:
+                newest = self._newest_mention(later)
+                told = "" if newest.sentence in beside else f": {newest.text}"
+                return text.replace(said, f"{said}{LATER}{newest.since}{told})", 1)
         return text
 
     def related_to(self, number: int, text: str) -> Mention | None:
-        """What the user said later that a text of a message may be about too."""
-        return next((later for said, later in self.related.get(number, {}).items() if said in text), None)
+        """What the user said last that a text of a message may be about too."""
+        found = (later for said, later in self.related.get(number, {}).items() if said in text)
+        return next(map(self._newest_mention, found), None)
+
+    def _newest_mention(self, later: Mention) -> Mention:
+        """What was said last where the later sentence was spoken of again itself."""
+        for _ in range(LONGEST_CHAIN):
+            again = self.related.get(later.since, {}).get(later.sentence)
+            if again is None:
+                break
+            later = again
+        return later
 
     def shown_beside(self, number: int, text: str) -> tuple[int, str]:
         """The later message that a marked text of a message shows, with what it shows of it; nothing is 0 and ""."""
         later = self.related_to(number, text)
-        return (later.since, later.text) if later and f"{SEE}{later.since}: {later.text}" in text else (0, "")
+        return (later.since, later.text) if later and f"{LATER}{later.since}: {later.text}" in text else (0, "")
 
     def repeated_in(self, number: int, text: str) -> Iterator[Change]:
         """Replaced values that a text repeats while they held, speaking of the same thing, with the newest of each."""
@@ -242,7 +256,7 @@ class Values:
         found: dict[int, list[str]] = defaultdict(list)
         for change in self.latest():
             found[change.since].append(change.text)
-        for mention in (mention for told in self.mentions.values() for mention in told.values()):
+        for mention in (mention for told in self.related.values() for mention in told.values()):
             found[mention.since].append(mention.sentence)
         return found
 
@@ -280,23 +294,20 @@ class Values:
     def _take(self, said: Statement, around: _Around) -> None:
         if not said.asks:
             self.sentences += 1
-            for word in said.words:
+            for word in said.keys | said.begins:
                 self.frequency[word] = self.frequency.get(word, 0) + 1
         weigh = _alike if self.among_hits else _Weights(self.frequency, self.sentences + PRIOR).__getitem__
         for place in self._alike(said, weigh):
             earlier = self.open[place]
             pair = replaced(earlier, said, weigh) if self._may_replace(earlier, said) else None
             if earlier.role == "user" == said.role and earlier.number != said.number and not (pair and pair.certain):
-                gone = speaks_again(earlier, said, around.words, weigh)
-                self._mention(place, gone, said)
-                if not gone:
-                    self._relate(earlier, said, around, weigh)
+                self._relate(place, said, around, weigh)
             if pair is None:
                 continue
             if earlier.number != said.number:
                 old, subject = pair.was, _subject(earlier, said)
                 by_user = earlier.role == said.role == "user"
-                certain = pair.certain and (by_user or self.worked or self.among_hits)
+                certain = pair.certain and (by_user or self.among_hits)
                 echoes = (echo for echo in self.echoes.get(place, ()) if old.casefold() in echo[1].casefold())
                 for number, text in ((earlier.number, earlier.text), *echoes):
                     self.ahead.append(Change(subject, pair.now, said.number, old, number, said.text, text, certain))
@@ -310,27 +321,26 @@ class Values:
         gives = (earlier.values and said.values) or takes_back or (earlier.opening and said.values)
         return bool(gives) and not said.asks
 
-    def _mention(self, place: int, gone: frozenset[str], said: Statement) -> None:
-        """Note that the user spoke of an open statement again, and does without some of its words."""
+    def _relate(self, place: int, said: Statement, around: _Around, weigh: Weight) -> None:
+        """Note what the user said later that an earlier statement, and its echo, has most to do with."""
         earlier = self.open[place]
-        named = {value.text.casefold() for value in earlier.values if value.text in said.text}
-        later = Mention(said.number, excerpt(earlier, said), said.text, tuple(sorted(gone | named)))
-        echoes = (echo for echo in self.echoes.get(place, ()) if len(echo[1]) <= LONGEST_ECHO)
-        repeated = ((number, text) for number, text in echoes if any(word in text.casefold() for word in gone))
-        for number, text in ((earlier.number, earlier.text), *repeated) if gone else ():
-            self.mentions.setdefault(number, {})[text] = later
-
-    def _relate(self, earlier: Statement, said: Statement, around: _Around, weigh: Weight) -> None:
-        """Note what the user said later that an earlier statement has most to do with."""
+        if around.sentences > MOST_TOLD or self._is_listing(place):
+            return
         score = relation(earlier, said, around.words, self.frequency, weigh, among_hits=self.among_hits)
         best = self.related.get(earlier.number, {}).get(earlier.text)
-        if score and (best is None or score >= best.relation):
-            told = (
-                around.text if len(around.text) <= LONGEST_TOLD and around.sentences < FEW else excerpt(earlier, said)
-            )
+        if score and (best is None or score >= NEARLY * best.relation):
+            whole = len(around.text) <= LONGEST_TOLD and around.sentences < FEW
             gone = tuple(value.text.casefold() for value in earlier.values)
-            later = Mention(said.number, told, said.text, gone, score)
-            self.related.setdefault(earlier.number, {})[earlier.text] = later
+            later = Mention(said.number, around.text if whole else excerpt(earlier, said), said.text, gone, score)
+            echoes = (echo for echo in self.echoes.get(place, ()) if len(echo[1]) <= LONGEST_ECHO)
+            repeated = ((number, text) for number, text in echoes if any(word in text.casefold() for word in gone))
+            for number, text in ((earlier.number, earlier.text), *repeated):
+                self.related.setdefault(number, {})[text] = later
+
+    def _is_listing(self, place: int) -> bool:
+        """Whether a statement is one of many of its message."""
+        number, around = self.open[place].number, range(place - MOST_TOLD, place + MOST_TOLD + 1)
+        return sum(near in self.open and self.open[near].number == number for near in around) > MOST_TOLD
 
     def _open(self, said: Statement) -> None:
         self.open[self.next] = said
@@ -355,7 +365,7 @@ class Values:
     def _alike(self, said: Statement, weigh: Callable[[str], float]) -> list[int]:
         """The open statements that share most, newest first."""
         shared: dict[int, float] = defaultdict(float)
-        for word in sorted(said.words | said.context):
+        for word in sorted(said.keys | said.begins | said.context):
             places = self._places.get(word)
             if places:
                 weight = weigh(word)
@@ -365,13 +375,13 @@ class Values:
         return sorted((-place for _, place in best), reverse=True)
 
     def _index(self, place: int, statement: Statement) -> None:
-        for word in statement.words | statement.context:
+        for word in statement.keys | statement.begins | statement.context:
             self._places.setdefault(word, {})[place] = None
 
     def _drop(self, place: int) -> None:
         self.echoes.pop(place, None)
         gone = self.open.pop(place)
-        for word in gone.words | gone.context:
+        for word in gone.keys | gone.begins | gone.context:
             places = self._places.get(word, {})
             places.pop(place, None)
             if not places:

@@ -21,15 +21,22 @@ from leporello.policy.prices import PriceTable, UnitPrices
 ECONOMY, BALANCED, MEMORY = "economy", "balanced", "memory"
 POLICIES = (ECONOMY, BALANCED, MEMORY)
 DEFAULT = BALANCED
-MOST_KEPT = {ECONOMY: 8_000, BALANCED: 14_000}
-"""Foldable tokens; `memory` keeps as much as the window suggests."""
+MOST_KEPT = {ECONOMY: 8_000, BALANCED: 13_900, MEMORY: 27_700}
+"""Foldable tokens: points on the line of recall against bill (decisions 0024 and 0053)."""
+LARGE_SHARE = 0.5
+"""Of what the window suggests: `memory` keeps at least that, which is more than its tokens in a very large one."""
+BY_WINDOW = "window"
+"""No policy: as much as the window suggests, for hosts that count no money."""
 
 
 def depth_of(limits: Limits, fixed: int = 0, policy: str = DEFAULT) -> int:
     """Foldable tokens that a compaction aims to leave: a share of what instructions and tools leave of the window."""
     room = max(0, limits.hard_tokens - fixed)
     most = limits.aim_tokens * room // max(1, limits.hard_tokens)
-    return max(1, min(most, MOST_KEPT.get(policy, most)))
+    kept = MOST_KEPT.get(policy, most)
+    if policy == MEMORY:
+        kept = max(kept, int(most * LARGE_SHARE))
+    return max(1, min(most, kept))
 
 
 MOST_ATTEMPTS = 3

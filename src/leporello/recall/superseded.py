@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from msgspec import Struct
 
+from leporello.ledger.mentions import LEAST, LEAST_AMONG_HITS
 from leporello.ledger.sentence_pieces import gives_value, words_in
 from leporello.ledger.statements import PLAINLY, Statement, read
 from leporello.ledger.units import sentences_of
@@ -157,12 +158,10 @@ def _newer(values: Values, window: Window) -> list[_Newer]:
         changes = [replace(change, was_text=line) for line, change in repeated][:1]
     found = [_Newer(c.was_text, c.was_text, c.since, c.text, (c.was.casefold(),), certain=True) for c in changes]
     told = {change.was_text for change in changes}
-    for text, later in values.mentions.get(window.message, {}).items():
-        if text in window.text and text not in told:
-            found.append(_Newer(text, text, later.since, later.sentence, later.gone, certain=False))
     for text, later in values.related.get(window.message, {}).items():
-        if text in window.text:
-            found.append(_Newer(text, "", later.since, later.sentence, later.gone, certain=False))
+        if text in window.text and text not in told:
+            marked = text if later.relation > LEAST - LEAST_AMONG_HITS else ""
+            found.append(_Newer(text, marked, later.since, later.sentence, later.gone, certain=False))
     return found
 
 

@@ -10,6 +10,7 @@ from itertools import pairwise
 from types import MappingProxyType
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import common_folder
@@ -17,7 +18,7 @@ from leporello.ledger.importance import LINE_OVERHEAD, words_of
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.ranking import RankedUnit, Ranking, is_talk
 from leporello.ledger.units import DECISION, ERROR, INTENT, OFFER, sentences_of
-from leporello.ledger.values import LATER, MARK, SEE
+from leporello.ledger.values import LATER, MARK, unmarked
 from leporello.summaries import sections, unverified
 from leporello.summaries.episodes import episode_lines, plan_lines
 from leporello.summaries.handoff import APPENDICES, Handoff, HandoffLine, LineOrigin, Section, joined, render
@@ -51,12 +52,20 @@ class Pick(Struct):
     def tell_beside(self, number: int, text: str, count: CountText) -> None:
         """Note what is told beside a chosen unit; it stands there alone."""
         self.beside[number] = text
-        told = [unit for unit in self.units.get(number, ()) if unit.text.rstrip(" .。") in text]
+        told = [unit for unit in self.units.get(number, ()) if unmarked(unit.text).rstrip(" .。") in text]
         if told:
             self.units[number] = [unit for unit in self.units[number] if unit not in told]
             self.tokens -= sum(count(unit.text) + LINE_OVERHEAD for unit in told)
         if not self.units.get(number, True):
             del self.units[number]
+
+    def without_repeated(self, unit: RankedUnit) -> RankedUnit:
+        """Of what is told beside a chosen unit already the id is enough."""
+        number, text = unit.beside
+        if not number or self.beside.get(number) != text:
+            return unit
+        shorter = unit.text.replace(f"{LATER}{number}: {text})", f"{LATER}{number})", 1)
+        return replace(unit, unit=replace(unit.unit, text=shorter), beside=(0, ""))
 
     def text(self, number: int) -> str:
         """The chosen units of a message in their order: output line by line, prose with a mark for what is left out."""
@@ -74,7 +83,7 @@ def quoted(text: str) -> list[str]:
     pieces = (piece for line in text.split("\n") if line != GAP.strip() for piece in line.split(GAP))
     units: list[str] = []
     for unit in (unit for piece in pieces if piece != "[…]" for unit in sentences_of(piece)):
-        if unit.startswith((MARK.lstrip(), LATER.lstrip(), SEE.lstrip())) and units:
+        if unit.startswith((MARK.lstrip(), LATER.lstrip())) and units:
             units[-1] += f" {unit}"
         else:
             units.append(unit)
@@ -97,7 +106,7 @@ def choose(
     are read. `first`: candidates with a budget of their own, whatever there is for the others.
     """
     pick = Pick(beside=dict(beside))
-    seen = set(taken)
+    seen = set(map(unmarked, taken))
     _fill(pick, *first, count, seen)
     if focus:
         ranked = list(ranked)
@@ -110,8 +119,10 @@ def choose(
 
 def _fill(pick: Pick, ranked: Iterable[RankedUnit], budget: int, count: CountText, seen: set[str]) -> None:
     misses = 0
-    for candidate in ranked:
-        if candidate.text in seen or candidate.text.rstrip(" .。") in pick.beside.get(candidate.number, ""):
+    for ranked_unit in ranked:
+        candidate = pick.without_repeated(ranked_unit)
+        said = unmarked(candidate.text)
+        if said in seen or said.rstrip(" .。") in pick.beside.get(candidate.number, ""):
             continue
         if candidate.role == "tool":
             template = candidate.text.translate(_WITHOUT_FIGURES)
@@ -127,7 +138,7 @@ def _fill(pick: Pick, ranked: Iterable[RankedUnit], budget: int, count: CountTex
             if misses > 50 or pick.tokens > budget * 0.99:
                 return
             continue
-        seen.add(candidate.text)
+        seen.add(said)
         pick.units[candidate.number].append(candidate)
         pick.tokens += cost
         if candidate.beside[0]:
@@ -169,14 +180,18 @@ def build(
     count: CountText,
     focus: str = "",
     summary: Handoff | None = None,
+    cleared: Collection[int] = (),
 ) -> Handoff:
-    """The handoff for the covered messages in at most `budget` tokens, around a model's narrative when there is one."""
+    """The handoff for the covered messages in at most `budget` tokens, around a model's narrative when there is one.
+
+    Of results that are `cleared` where they stand, the lines that tell most are quoted too.
+    """
     room = float(budget)
     rules = int(budget * RULE_SHARE)
     source = SectionSource(ledger, covered)
-    fixed = count(render(plain_sections(source, 0, count, rules)))
-    stated = max(0, min(int(budget * STATED_SHARE), STATED_TOKENS, int(budget * MOST_FIXED) - fixed))
-    ranking = Ranking(ledger, covered)
+    fixed = plain_sections(source, 0, count, rules)
+    stated = max(0, min(int(budget * STATED_SHARE), STATED_TOKENS, int(budget * MOST_FIXED) - count(render(fixed))))
+    ranking = Ranking(ledger, {*covered, *cleared}, "\n".join(line.text for line in fixed[Section.CONSTRAINTS]))
     fitting: Handoff | None = None
     most = before = -1
     for _ in range(ROUNDS):
@@ -384,7 +399,7 @@ def _split(rest: Pick, ledger: Ledger, with_decisions: bool) -> tuple[list[Hando
             unit
             for units in rest.units.values()
             for unit in units
-            if unit.role == "assistant" and _decides(unit.text.partition(MARK)[0])
+            if unit.role == "assistant" and _decides(unmarked(unit.text))
         ]
         decided = sorted(decided, key=lambda unit: -unit.unit.score)[:MOST_DECISIONS]
     chosen = {(unit.number, unit.position) for unit in decided}

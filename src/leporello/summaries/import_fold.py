@@ -5,7 +5,7 @@ That is how a plain list of messages can be folded again and again by programs t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from leporello.lazy_regex import lazy_regex
@@ -25,20 +25,19 @@ _AS_PROSE = (Section.DECISIONS, Section.RESOLVED, Section.CRITICAL, Section.BLOC
 _NUMBER = lazy_regex(r"[0-9]{1,9}")
 
 
-def inherit(ledger: Ledger, *folds: ViewFold) -> None:
+def inherit(ledger: Ledger, *folds: ViewFold, cleared: Collection[int] = ()) -> None:
     """Put what folds say into the ledger, for the messages the ledger doesn't know itself.
 
-    Folds of one view are given together: two of them may speak of the same message.
+    Folds of one view are given together: two of them may speak of the same message. Of results that are `cleared` the
+    ledger knows that they were there, and only folds know what they say.
     """
-    known = set(ledger.facts)
+    lines = list(_unknown(folds, set(ledger.facts), cleared))
     texts: dict[int, list[tuple[str, str]]] = {}
     headings: dict[int, str] = {}
     media: dict[int, list[str]] = {}
     root = ""
     _inherit_unverified(ledger, folds)
-    for section, line in (pair for fold in folds for pair in fold.handoff.verified.lines()):
-        if not line.sources or line.sources[0] in known:
-            continue
+    for section, line in lines:
         number = line.sources[0]
         if section is Section.PINNED:
             ledger.pins.setdefault(number, Pinned(line.origin.value, line.text))
@@ -63,6 +62,16 @@ def inherit(ledger: Ledger, *folds: ViewFold) -> None:
     }
     ledger.rules.sort(key=lambda rule: rule.number)
     ledger.asks.sort(key=lambda ask: ask.number)
+
+
+def _unknown(
+    folds: Iterable[ViewFold], known: Collection[int], cleared: Collection[int]
+) -> Iterator[tuple[Section, HandoffLine]]:
+    """The lines of folds that say something of messages which are not known, or not what they say."""
+    for section, line in (pair for fold in folds for pair in fold.handoff.verified.lines()):
+        about = line.sources[0] if line.sources else None
+        if about is not None and (about not in known or (section is Section.INDEX and about in cleared)):
+            yield section, line
 
 
 def _inherit_unverified(ledger: Ledger, folds: Iterable[ViewFold]) -> None:
@@ -142,5 +151,5 @@ def _put(ledger: Ledger, number: int, pieces: list[tuple[str, str]], heading: st
     source = Source(role, sum(len(text) for text, _ in units), len(units))
     known = ledger.facts.get(number, MessageFacts(""))
     scored = scored_units(ledger.vocabulary, source, units)
-    ledger.facts[number] = replace(known, role=role, units=scored, answers=call)
+    ledger.facts[number] = replace(known, role=role, units=scored, answers=known.answers or call)
     ledger.stated.set(number, (text for _, text in pieces))

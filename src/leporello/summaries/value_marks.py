@@ -2,41 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from leporello.ledger.ledger import Ledger
-from leporello.ledger.values import Values
+from leporello.ledger.values import LATER
 from leporello.summaries.handoff import ENDED, HandoffLine, LineOrigin
-
-MOST_RELATED = 12
-"""Lines of a section beside which something said later is shown."""
 
 
 def marked(ledger: Ledger, covered: Collection[int], lines: Sequence[HandoffLine]) -> list[HandoffLine]:
     """The user's lines, with a mark behind each value that was replaced since.
 
-    What was said later of the same is told by its id where it stands among the lines itself. What may be of the same
-    is shown for the few lines that have most to do with it, if it is in `covered`.
+    What the user said later and may be of the same is shown too, if it is in `covered`. Where it is a line itself, that
+    stands directly behind, and its id is enough.
     """
-    values, beside = ledger.values, frozenset(line.text for line in lines)
-    best = _most_related(values, covered, lines)
-    return [
-        replace(line, text=values.marked(line.sources[0], line.text, beside=beside, related=line in best))
-        if line.sources and line.origin is LineOrigin.USER and not line.text.startswith(ENDED)
-        else line
-        for line in lines
-    ]
+    values, known = ledger.values, "\n".join(line.text for line in lines)
+    told: set[int] = set()
+    shown = []
+    for line in lines:
+        if not line.sources or line.origin is not LineOrigin.USER or line.text.startswith(ENDED):
+            shown.append((line, line.text))
+            continue
+        number = line.sources[0]
+        later = values.related_to(number, line.text)
+        related = later is not None and later.since in covered
+        beside = later.sentence if later and later.since in told else known
+        text = values.marked(number, line.text, beside=beside, related=related)
+        told.add(values.shown_beside(number, text)[0])
+        joins = later is not None and f"{LATER}{later.since})" in text
+        shown.append((replace(line, text=text), later.sentence if later and joins else line.text))
+    return _together(shown)
 
 
-def _most_related(values: Values, covered: Collection[int], lines: Iterable[HandoffLine]) -> list[HandoffLine]:
-    """The lines that have most to do with something said later; each sentence is in one pair."""
-    told = ((values.related_to(line.sources[0], line.text), line) for line in lines if line.sources)
-    related = [(later, line) for later, line in told if later is not None and later.since in covered]
-    used: set[str] = set()
-    best = []
-    for later, line in sorted(related, key=lambda entry: -entry[0].relation):
-        if used.isdisjoint((later.sentence, line.text)):
-            used |= {later.sentence, line.text}
-            best.append(line)
-    return best[:MOST_RELATED]
+def _together(lines: Sequence[tuple[HandoffLine, str]]) -> list[HandoffLine]:
+    """Lines about the same directly behind each other, where the first of them stands; each with what it is about."""
+    first: dict[str, int] = {}
+    for place, (_, about) in enumerate(lines):
+        first.setdefault(about, place)
+    return [line for line, _ in sorted(lines, key=lambda entry: first[entry[1]])]

@@ -21,7 +21,7 @@ from leporello.compaction.pipeline import (
     catch_up,
     fold_budget,
     fold_item,
-    foldable,
+    head_tokens,
     left_out,
 )
 from leporello.compaction.plan import CompactionPlan
@@ -64,6 +64,7 @@ def write(
     whole: int,
     most: int,
     passing: Handoff,
+    cleared: Collection[int] = (),
 ) -> Handoff:
     """The state's handoff in at most so many tokens; `whole`: tokens of everything that is folded."""
     facts = merge(plain(writer, covered, whole), passing)
@@ -71,7 +72,7 @@ def write(
     fixed = writer.count(render(facts))
     room = float(most - fixed)
     handoff = facts
-    ranking = Ranking(writer.ledger, covered)
+    ranking = Ranking(writer.ledger, {*covered, *cleared})
     for _ in range(ROUNDS):
         words = quotations(writer.ledger, ranking, max(0, int(room)), writer.count, focus=writer.focus, taken=taken)
         handoff = joined(facts, words)
@@ -149,7 +150,9 @@ def _state(
     empty = state_text(state, recall=job.recall, key=job.key)
     context = writer.count(prompt("frontier")) + writer.count(empty) + PART_TOKENS * (len(nodes) + 3)
     used = sum(writer.count(node.text) for node in nodes) + context - FOLD_FRAME_TOKENS
-    return replace(state, handoff=write(writer, ground.covered, nodes, whole, max(0, whole - used), passing))
+    most = max(0, whole - used)
+    handoff = write(writer, ground.covered, nodes, whole, most, passing, ground.plan.cleared)
+    return replace(state, handoff=handoff)
 
 
 def _old_branches(job: CompactionTask, items: Sequence[Item]) -> list[Branch]:
@@ -169,7 +172,7 @@ def _old_branches(job: CompactionTask, items: Sequence[Item]) -> list[Branch]:
 def _nodes_cap(ground: _Ground, writer: NodeWriter, whole: int) -> int:
     """Tokens for all nodes together: a share that doesn't move with the tail; less when rules and asks need room."""
     job = ground.job
-    head = foldable(job, [item.message for item in ground.plan.pick(*ground.plan.head)])
+    head = head_tokens(job, ground.plan)
     usual = job.limits.aim_tokens * AIM_SHARE - head - job.limits.tail_tokens * USUAL_TAIL - FOLD_FRAME_TOKENS
     room = min(max(usual, whole / 2), MOST_FOLD_TOKENS)
     steady = int(max(room * NODE_SHARE, min(room * MOST_NODE_SHARE, LEAST_NODES * LEAST_NODE_TOKENS)))
