@@ -70,3 +70,11 @@ def test_a_real_undo(tmp_path: Path) -> None:
 )
 def test_only_all_of_it_is_100_percent(share: float, said: str) -> None:
     assert percent(share) == said
+
+
+def test_a_conversation_tells_what_it_is(tmp_path: Path) -> None:
+    """In a debugger or a notebook."""
+    with open_store(str(tmp_path / "s.db")) as store, Conversation.open("c", window=8_000, store=store) as talk:
+        talk.append(*generate(seed=4, messages=60, tokens=12_000, images=0).messages)
+        talk.compact()
+        assert repr(talk) == f"<Conversation 'c': messages={talk.runtime.log.view.last}, folds=1>"

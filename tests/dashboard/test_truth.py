@@ -382,3 +382,21 @@ def test_a_window_says_whose_it_is(tmp_path: Path) -> None:
             head = tree(httpx2.get(f"{house.url}/c/it", timeout=60).text).one(cls="strip-head").line
             assert said in head
             assert ("the window of" in head) == bool(said)
+
+
+def test_insights_show_the_days_that_were_asked_for(tmp_path: Path) -> None:
+    """A year at most; the page names the range that it shows."""
+    with opened(tmp_path) as house:
+        for asked, shown in ((30, "30 days"), (120, "120 days"), (500, "366 days")):
+            page = httpx2.get(f"{house.url}/insights?days={asked}", timeout=60).text
+            assert re.search(rf'aria-current="true">{shown}<', page)
+
+
+def test_hits_with_one_title_are_told_apart(tmp_path: Path) -> None:
+    with opened(tmp_path) as house:
+        for id in ("codex:one", "pi:two"):
+            house.store.conversations.create(id, Metadata("Mend the build"))
+            house.store.log.append(id, [{"role": "user", "content": "the zanzibar option"}])
+        page = tree(httpx2.get(f"{house.url}/search?q=zanzibar", timeout=60).text).one(cls="hits").line
+        assert "codex:one" in page
+        assert "pi:two" in page

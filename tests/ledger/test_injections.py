@@ -278,4 +278,6 @@ def test_whatever_a_model_writes_says_that_it_does() -> None:
 def test_the_line_behind_a_notification_is_the_programs_too() -> None:
     told = "<task-notification>\n<status>failed</status>\n</task-notification>\n"
     assert strip_injected(f"{told}Read the output file to retrieve the result: /x/y.output") == ""
+    assert strip_injected("Operation stopped by hook: tests must pass first") == ""
+    assert strip_injected("Why was the operation stopped by hook?") == "Why was the operation stopped by hook?"
     assert strip_injected(f"{told}Read the output file, please.") == "Read the output file, please."

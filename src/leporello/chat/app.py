@@ -435,7 +435,8 @@ class Chat:
 
     def _quit(self) -> str:
         self._leaving = True
-        return ""
+        said = self._agent.conversation.runtime.log.view.last
+        return "Come back with: leporello chat --continue" if said else ""
 
     # -- completion
 

@@ -78,6 +78,10 @@ class Conversation:
         self._store = store
         self._owns_store = owns_store
 
+    def __repr__(self) -> str:
+        view = self.runtime.log.view
+        return f"<Conversation {self.id!r}: messages={view.last}, folds={view.compactions}>"
+
     @classmethod
     @renamed_parameter("narrator", "summariser")
     def open(

@@ -20,6 +20,8 @@ _OUTPUT = lazy_regex(
 # A program's notice; a masked secret that stands alone is still the user's.
 _BRACKETED = lazy_regex(rf"\A\s*(?!{re.escape(PLACEHOLDER)})\[[^\[\]\n]{{1,120}}\]\s*\Z")
 
+_HOOKS = ("Operation stopped by hook", "Stop hook feedback:")
+"""What a client writes in the user's role when one of its hooks stopped the agent."""
 _NOTICE = lazy_regex(r"^Read the output file to retrieve the result: \S{1,500}$", re.MULTILINE)
 """What stands behind the block that tells of a finished background command."""
 
@@ -57,7 +59,7 @@ def strip_injected(text: str) -> str:
         text = _OPEN_FILES.sub("", text, 1)
     if carries_output(text):
         text = text[: _CARRIED.search(text).start()]  # type: ignore[union-attr]  # it was found just before
-    if _BRACKETED.match(text):
+    if _BRACKETED.match(text) or text.lstrip().startswith(_HOOKS):
         return ""
     if _is_template(text):
         return "\n".join(match["given"].strip() for match in _ARGUMENTS.finditer(text))

@@ -285,7 +285,8 @@ def find_confinement(
     written = [path.resolve() for path in (workdir, *roots, *_repository(workdir))]
     program = program_outside(name, partial(_is_below, written))
     if program is None:
-        return Confinement((workdir,), why_not=f"{name} is not installed, or only where commands can write")
+        why_not = f"{name} is not installed (one in a folder that commands can write to is not used)"
+        return Confinement((workdir,), why_not=why_not)
     secrets = secret_places({Path.home(), Path(pwd.getpwuid(os.getuid()).pw_dir)}, env)
     hidden = {Path(os.path.realpath(path.expanduser())) for path in (*secrets, home)}
     # Those in the folder itself are the project's own; a fresh `/tmp` and `/run` have none.

@@ -199,6 +199,7 @@ def _labels(points: Sequence[Point]) -> tuple[tuple[float, str, str], ...]:
 
 
 RANGES = (7, 30, 90)
+MOST_DAYS = 366
 _FOR_EVERYBODY = ("context.", "compression.", "prompt_caching.", "recall.")
 """Settings that say how conversations are folded; all others tell about the machine."""
 

@@ -26,7 +26,7 @@ from leporello.events import CompactionReport, Span
 from leporello.gateway.api_errors import RequestRefused, json_body, refuse
 from leporello.gateway.auth import BrowserCheck, DashboardAuth, Keys
 from leporello.gateway.config import GatewayConfig, window_of
-from leporello.gateway.dashboard.charts import RANGES, report, settings_page
+from leporello.gateway.dashboard.charts import MOST_DAYS, RANGES, report, settings_page
 from leporello.gateway.dashboard.http import (
     HEADERS,
     STORE_ERROR,
@@ -190,7 +190,7 @@ def _insights(request: PageRequest) -> Response:
     days = request.number("days", 30)
     reader = request.server.reader
     pending = reader.catch_up(COUNTED_AT_ONCE)
-    made = report(reader.store, request.user, days if days in RANGES else 30, reader.clock())
+    made = report(reader.store, request.user, max(1, min(days, MOST_DAYS)), reader.clock())
     return request.render("insights.html", report=made, ranges=RANGES, pending=pending)
 
 
