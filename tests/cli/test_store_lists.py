@@ -89,7 +89,30 @@ def test_a_shortened_id_of_the_list_is_enough(path: Path, cli: RunCli) -> None:
     """What the narrow list shows of an id, with its ellipsis, names the conversation."""
     row = on_terminal(80, "sessions", "list", "--store", str(path))[-1]
     assert row.split()[0] != LONG
+    assert row.split()[0].endswith(LONG[-8:]), "cut in the middle"
     assert LONG in cli("sessions", "show", row.split()[0]).out
+    assert LONG in on_terminal(80, "sessions", "list", "--wide", "--store", str(path))[-1]
+    assert "Fix the tower clock the tower" in on_terminal(100, "sessions", "list", "--store", str(path))[-1]
+
+
+def test_shown_messages_break_between_words(tmp_path: Path) -> None:
+    path = tmp_path / "long.db"
+    with open_store(str(path)) as store:
+        store.conversations.create("talk-1")
+        store.log.append("talk-1", [{"role": "user", "content": "harbour master " * 60}])
+    shown = on_terminal(100, "sessions", "show", "talk-1", "--store", str(path))
+    assert max(map(breadth, shown)) <= 100
+    assert {word for line in shown[-2:] for word in line.rstrip("…").split()} <= {"harbour", "master"}
+
+
+def test_a_replay_fits_a_terminal_of_100_columns(tmp_path: Path) -> None:
+    """The bill and what was known stand in two tables where one would be too wide."""
+    file = tmp_path / "session.json"
+    file.write_bytes(orjson.dumps(generate(seed=3, messages=60, tokens=20_000, images=0).messages))
+    for columns, tables in ((100, 2), (160, 1)):
+        shown = [line.rpartition("\x1b[2K")[2] for line in on_terminal(columns, "replay", str(file))]
+        assert max(map(breadth, shown)) <= columns
+        assert sum(line.startswith("Leporello (balanced)") for line in shown) == tables
 
 
 @given(

@@ -45,12 +45,12 @@ situations = st.builds(
 @pytest.mark.parametrize(
     ("tokens", "attempts", "wait_for", "action", "deferrable", "reason"),
     [
-        (4_999, 0, 0, WAIT, False, "4,999 tokens are below the mark of 5,000"),
-        (5_000, 0, 0, PREPARE, True, "5,000 tokens reach the mark of 5,000"),
+        (4_999, 0, 0, WAIT, False, "4,999 tokens are below the threshold of 5,000"),
+        (5_000, 0, 0, PREPARE, True, "5,000 tokens reach the threshold of 5,000"),
         (8_999, 2, 0, PREPARE, True, "8,999"),
         (9_000, 0, 0, COMPACT, False, "9,000"),
         (6_000, 0, 6_001, WAIT, False, "waits for 6,001"),
-        (6_001, 0, 6_001, PREPARE, True, "mark of 6,001"),
+        (6_001, 0, 6_001, PREPARE, True, "threshold of 6,001"),
         (9_500, 3, 0, BLOCKED, False, "3 automatic attempts"),
     ],
 )

@@ -248,7 +248,7 @@ COLUMNS = {
     "mean_context": "mean prompt",
     "kept_tokens": "kept",
     "closed": "still there",
-    "recovered": "with a search",
+    "recovered": "with one search",
 }
 UNITS = (
     "Units are uncached input tokens: uncached + 1.25 x written (2 x for an hour) + 0.1 x read, summary calls "
@@ -265,8 +265,8 @@ def recall_means(row: Mapping[str, Any], made_by_rule: bool) -> str:
     source = "made from the recording by rule" if made_by_rule else "of the banks"
     return (
         f"Still there: of {plural(row['questions'], 'question')} {source}, the share that the context answers word for "
-        "word after one more compaction at the end, which is not billed. With a search: that, or one search of the log "
-        "brings it."
+        "word after one more compaction at the end, which is not billed. With one search: that, or one search of the "
+        "log brings it."
     )
 
 

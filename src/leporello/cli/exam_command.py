@@ -14,6 +14,7 @@ import orjson
 
 from leporello.agent.endpoints import choose_model
 from leporello.bench.bank import KINDS
+from leporello.bench.bill import COLUMNS
 from leporello.bench.exam import Exam, SessionScore
 from leporello.bench.make_bank import make_bank
 from leporello.bench.run import FORMATS, STATE, ExamFormat, ExamRun, recognise, run_all
@@ -45,7 +46,7 @@ def print_scores(form: ExamFormat, run: ExamRun, scores: Scores) -> None:
     sums = {"compactions": sum(one.compactions for one in scores), "seconds": sum(one.seconds for one in scores)}
     rows = [*result["sessions"], {"session": "all", **result["total"], **sums}]
     columns = _STATE_COLUMNS if form is STATE else [name for name in result["total"] if name not in _NO_RATES]
-    headings = [column.replace("_", " ") for column in columns]
+    headings = [COLUMNS.get(column, column.replace("_", " ")) for column in columns]
     print_table(
         [
             (cut_middle(Path(row["session"]).name, _SESSION_WIDTH), *_cells(row, (*columns, *_REPLAY_COLUMNS)))

@@ -44,13 +44,24 @@ from leporello.errors import InputError
 from leporello.importers import load_session
 from leporello.messages import role_of
 from leporello.policy.decision import POLICIES
-from leporello.present.output import json_option, note, print_json, print_table, progress, say, strong, terminal_width
+from leporello.present.output import (
+    GAP,
+    json_option,
+    note,
+    print_json,
+    print_table,
+    progress,
+    say,
+    strong,
+    terminal_width,
+)
 from leporello.present.text import cut_middle, safe
 
 _FOLDER = click.Path(file_okay=False, exists=True, path_type=Path)
 _SESSION = click.Path(dir_okay=False, path_type=Path)
 COMPARED = (WHOLE, "claude-code", "codex", "deepagents", "masking", "sliding-window")
 _NAME_WIDTH = 40
+_BILLED = ("cost", "units", "hit_rate", "compactions", "cache_breaks", "waits")  # the first columns of its table
 _TTL = "prompt_caching.cache_ttl"
 _Row: TypeAlias = tuple[str, Mapping[str, Any], bool]  # its name, its figures, and whether it had nothing to compact
 
@@ -231,13 +242,18 @@ def _tell(run: ReplayRun, row: Mapping[str, Any], who: str) -> None:
 
 
 def _table(rows: Sequence[_Row]) -> None:
+    """One table; on a terminal that is too narrow for it the bill, and below it what was known."""
     columns = [key for key in COLUMNS if any(key in row for _, row, _ in rows)]
-    print_table(
-        [(cut_middle(name, _NAME_WIDTH), *(cell(row, key, idle) for key in columns)) for name, row, idle in rows],
-        ("", *(COLUMNS[key] for key in columns)),
-        numbers=range(1, len(columns) + 1),
-    )
-    say()
+    table = [("", *(COLUMNS[key] for key in columns))]
+    table += [(cut_middle(name, _NAME_WIDTH), *(cell(row, key, idle) for key in columns)) for name, row, idle in rows]
+    room = terminal_width()
+    whole = room is None or sum(max(map(len, column)) + len(GAP) for column in zip(*table, strict=True)) <= room
+    parts = [columns] if whole else [columns[: len(_BILLED)], columns[len(_BILLED) :]]
+    for part in parts:
+        places = [0, *(columns.index(key) + 1 for key in part)]
+        headings, *cells = [tuple(row[place] for place in places) for row in table]
+        print_table(cells, headings, numbers=range(1, len(places)))
+        say()
 
 
 def _paragraph(text: str) -> None:

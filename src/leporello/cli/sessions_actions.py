@@ -52,7 +52,7 @@ from leporello.store.records import SearchMode, SearchQuery
 from leporello.store.sql.search import LEAST_FRAGMENT
 
 
-@click.command("show")
+@click.command("show", short_help="Show one conversation: chain, usage, folds, messages.")
 @click.argument("id")
 @click.option("--last", type=click.IntRange(0, 10_000), default=6, show_default=True, help="How many newest messages.")
 @click.option("--state", is_flag=True, help="Also what it says about things: each value, since when, what replaced it.")
@@ -131,7 +131,7 @@ def search(
             say(f"    {safe(hit.snippet)}")
 
 
-@click.command("export")
+@click.command("export", short_help="Write a conversation out as JSON lines or Markdown.")
 @click.argument("id")
 @click.option(
     "--format", "form", type=click.Choice(["jsonl", "md"]), default="jsonl", show_default=True, help="What to write."
@@ -178,7 +178,7 @@ def rename(context: CommandContext, id: str, title: str, url: str | None) -> Non
     note(f'{short(record.id, ID_WIDTH)} is now called "{short(record.metadata.title, TITLE_WIDTH)}".')
 
 
-@click.command("delete")
+@click.command("delete", short_help="Remove a conversation with all it has, for good.")
 @click.argument("id")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @store_option

@@ -46,6 +46,7 @@ def command(ctx: click.Context) -> None:
 @click.option("--kind", type=click.Choice([kind.value for kind in ConversationKind]), help="Only of this kind.")
 @click.option("--limit", type=click.IntRange(1, 10_000), default=20, show_default=True, help="How many on a page.")
 @click.option("--next", "cursor", metavar="CURSOR", help="Continue where the previous page ended.")
+@click.option("--wide", is_flag=True, help="Whole ids and every column, also on a narrow terminal.")
 @pass_store_options
 def list_(
     context: CommandContext,
@@ -54,12 +55,14 @@ def list_(
     kind: str | None,
     limit: int,
     cursor: str | None,
+    wide: bool,
     url: str | None,
     as_json: bool,
 ) -> None:
     """List conversations, newest activity first. Imported ones count by their recorded times.
 
-    On a narrow terminal long ids and titles are cut, and platform and model are left out.
+    On a terminal long ids are cut in the middle (as shown they can be given to other commands), on a narrow one
+    titles too, and platform and model are left out; --wide shows all of it.
     """
     where = ConversationFilter(platform=platform, owner=owner, kind=ConversationKind(kind) if kind else None)
     with open_for_listing(context, url) as store:
@@ -70,6 +73,6 @@ def list_(
     elif nothing:
         note(nothing)
     else:
-        print_list(page.conversations)
+        print_list(page.conversations, wide=wide)
     if page.cursor and not as_json:
         note(dim(f"There are more: --next {page.cursor}"))

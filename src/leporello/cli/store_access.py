@@ -86,7 +86,8 @@ def find(store: Store, id: str) -> ConversationRecord:
     found = store.conversations.find(id)
     if found is not None:
         return found
-    begun = _beginning_with(store, id.rstrip(ELLIPSIS))
+    begin, _, end = id.partition(ELLIPSIS)
+    begun = _beginning_with(store, begin, end)
     if len(begun) == 1:
         return begun[0]
     if begun:
@@ -98,14 +99,18 @@ def find(store: Store, id: str) -> ConversationRecord:
     raise NotFound(f'No conversation has the id "{short(id, 80)}". {hint}')
 
 
-def _beginning_with(store: Store, begin: str) -> list[ConversationRecord]:
-    """Conversations of which an id begins so, its platform (`codex:`) included or not."""
+def _beginning_with(store: Store, begin: str, end: str) -> list[ConversationRecord]:
+    """Conversations of which an id begins and ends so, its platform (`codex:`) included or not."""
     if not _LEAST_BEGINNING <= len(begin) <= _LONGEST_ID:
         return []
     return [
         record
         for record in store.conversations.each()
-        if any(name.startswith(begin) for id in (record.id, record.tip.id) for name in (id, id.partition(":")[2]))
+        if any(
+            name.startswith(begin) and name.endswith(end)
+            for id in (record.id, record.tip.id)
+            for name in (id, id.partition(":")[2])
+        )
     ]
 
 

@@ -35,7 +35,7 @@ def command(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-@command.command("info")
+@command.command("info", short_help="Where the store is, and what takes the room.")
 @pass_store_options
 def info(context: CommandContext, url: str | None, as_json: bool) -> None:
     """Show where the store is, how much it holds and what takes the space."""
@@ -76,7 +76,7 @@ def _print_sizes(sizes: Mapping[str, int]) -> None:
     print_table(rows, ("table or index", "size"), numbers=(1,))
 
 
-@command.command("copy")
+@command.command("copy", short_help="Copy every conversation of SRC into DST.")
 @click.argument("source", metavar="SRC")
 @click.argument("target", metavar="DST")
 @json_option
@@ -113,7 +113,7 @@ def _same_file(source: str, target: str) -> bool:
     return first.exists() and second.exists() and first.samefile(second)
 
 
-@command.command("backup")
+@command.command("backup", short_help="Write a complete copy to a new SQLite file.")
 @click.argument("destination", type=click.Path(path_type=Path), metavar="DEST")
 @pass_store_options
 def backup(context: CommandContext, destination: Path, url: str | None, as_json: bool) -> None:

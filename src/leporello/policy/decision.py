@@ -194,6 +194,12 @@ class Decision:
         return self.action is Action.PREPARE
 
 
+_PLAINLY = {
+    Action.WAIT: "No compaction yet",
+    Action.PREPARE: "A compaction is due and is made while no request waits",
+    Action.COMPACT: "Compacts before the next request",
+    Action.BLOCKED: "No compaction",
+}
 _BRIEF = {
     Action.PREPARE: "preparing a compaction",
     Action.COMPACT: "compacts next",
@@ -238,7 +244,10 @@ def _hygiene(situation: Situation) -> Decision:
 def _by_size(situation: Situation) -> Decision:
     tokens, limits, wait_for = situation.tokens, situation.limits, situation.state.wait_for
     if tokens < wait_for:
-        return Decision(Action.WAIT, f"{tokens:,} tokens; after the last attempt it waits for {wait_for:,}")
+        return Decision(
+            Action.WAIT,
+            f"{tokens:,} tokens; after an undo, or an attempt that brought little, it waits for {wait_for:,}",
+        )
     pressing = tokens >= limits.hard_tokens
     if situation.engine_wants is not None and not pressing:
         action = Action.COMPACT if situation.engine_wants else Action.WAIT
@@ -247,9 +256,9 @@ def _by_size(situation: Situation) -> Decision:
     mark = due_at(limits, situation.state, situation.fixed, situation.depth)
     if tokens >= mark > 0 and (pressing or _can_help(situation)):
         action = Action.COMPACT if pressing else Action.PREPARE
-        return Decision(action, f"{tokens:,} tokens reach the mark of {mark:,}", final=pressing)
+        return Decision(action, f"{tokens:,} tokens reach the threshold of {mark:,}", final=pressing)
     if situation.prices is None:
-        return Decision(Action.WAIT, f"{tokens:,} tokens are below the mark of {mark:,}", final=False)
+        return Decision(Action.WAIT, f"{tokens:,} tokens are below the threshold of {mark:,}", final=False)
     return _by_price(situation, forecast(situation, situation.prices), situation.prices, mark)
 
 
@@ -270,14 +279,16 @@ def _by_price(situation: Situation, coming: Forecast, prices: PriceTable, mark: 
         reason = f"The prompt cache is cold: sending {coming.gain:,} tokens less saves {saved} at once"
         return Decision(Action.COMPACT, reason, final=False, forecast=coming)
     if not coming.gains(LEAST_SAVING):
-        reason = f"A compaction would take {max(0, coming.gain):,} of {coming.foldable:,} foldable tokens away"
-        return Decision(Action.WAIT, f"{reason}; the mark is {mark:,}", final=False, forecast=coming)
+        reason = f"it would save {max(0, coming.gain):,} of the {coming.foldable:,} tokens that can be folded"
+        return Decision(Action.WAIT, f"{reason}; the threshold is {mark:,}", final=False, forecast=coming)
     told = (
-        f"carrying {coming.gain:,} tokens has cost {prices.money(rent)}, a compaction costs {prices.money(coming.cost)}"
+        f"sending {coming.gain:,} tokens along has cost {prices.money(rent)} so far, a compaction costs "
+        f"{prices.money(coming.cost)}"
     )
     if not coming.cold and rent >= coming.cost:
-        return Decision(Action.PREPARE, f"It is worth its price: {told}", final=False, forecast=coming)
-    return Decision(Action.WAIT, f"Not worth its price yet: {told}; the mark is {mark:,}", final=False, forecast=coming)
+        return Decision(Action.PREPARE, f"it is worth its price: {told}", final=False, forecast=coming)
+    reason = f"not worth its price yet: {told}; the threshold is {mark:,}"
+    return Decision(Action.WAIT, reason, final=False, forecast=coming)
 
 
 def due_at(limits: Limits, state: CompactionState | None = None, fixed: int = 0, depth: int = 0) -> int:
@@ -315,7 +326,7 @@ def forecast(situation: Situation, prices: PriceTable) -> Forecast:
 def outlook(situation: Situation, decision: Decision) -> list[str]:
     """The decision for people: what, why, and what compactions saved so far, also when that is negative."""
     state, prices = situation.state, situation.prices
-    told = [f"{decision.action.value}: {decision.reason}"]
+    told = [f"{_PLAINLY[decision.action]}: {decision.reason}"]
     if prices is not None and state.dropped:
         saved = prices.money(abs(state.saved))
         told.append(

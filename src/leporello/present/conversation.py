@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from textwrap import wrap
 from typing import Any
 
 from msgspec import Struct
@@ -10,7 +11,7 @@ from msgspec import Struct
 from leporello.events import Span
 from leporello.lazy_regex import lazy_regex
 from leporello.messages import Message, PartKind, calls_of, is_result, parse_json, parts_of, result_id, role_of
-from leporello.present.output import conversation_json, dim, json_text, print_table, say, strong
+from leporello.present.output import conversation_json, dim, json_text, print_table, say, strong, terminal_width
 from leporello.present.records import (
     attempt_json,
     fold_json,
@@ -153,7 +154,16 @@ def print_details(details: ConversationDetails) -> None:
     if details.newest:
         _heading("Newest messages")
         for stored in details.newest:
-            say(f"{strong(stored.id)} {dim(moment(stored.created_at))} {message_line(stored.message, _MESSAGE)}")
+            _say_wrapped(stored.id, moment(stored.created_at), message_line(stored.message, _MESSAGE))
+
+
+def _say_wrapped(id: str, when: str, text: str) -> None:
+    """Broken between words on a terminal, later lines indented."""
+    room, head = terminal_width(), f"{id} {when} "
+    first, *more = wrap(head + text, max(40, room), subsequent_indent="    ") if room else [head + text]
+    say(f"{strong(id)} {dim(when)} {first.removeprefix(head)}")
+    for line in more:
+        say(line)
 
 
 def _facts(details: ConversationDetails) -> list[tuple[str, str]]:

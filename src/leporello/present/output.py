@@ -18,7 +18,7 @@ import click
 import orjson
 
 from leporello.config import colours_wanted
-from leporello.present.text import as_json, breadth, cut, escaped, iso, moment, short
+from leporello.present.text import as_json, breadth, cut, cut_middle, escaped, iso, moment, short
 
 if TYPE_CHECKING:  # the list needs a store, other output does not
     from leporello.store.records import ConversationRecord
@@ -161,6 +161,7 @@ def progress(label: str) -> closing[Progress]:
 
 ID_WIDTH = 60
 TITLE_WIDTH = 80
+_ID_ON_TERMINAL = 22  # beginning and end tell ids apart, and the title needs the room
 _WIDE = 110  # a terminal of so many columns has room for platform and model in the list
 
 
@@ -186,22 +187,22 @@ def conversation_json(record: ConversationRecord) -> dict[str, Any]:
     }
 
 
-def print_list(records: tuple[ConversationRecord, ...]) -> None:
-    """The columns that there is room for."""
-    width = terminal_width()
+def print_list(records: tuple[ConversationRecord, ...], *, wide: bool = False) -> None:
+    """The columns that there is room for; `wide`, or not on a terminal: all of them, and ids in full."""
+    width = None if wide else terminal_width()
     whole = width is None or width >= _WIDE
-    rows = [_list_row(record, whole) for record in records]
+    rows = [_list_row(record, whole, ID_WIDTH if width is None else _ID_ON_TERMINAL) for record in records]
     about = ("platform", "model") if whole else ()
     headings = ("id", "active", "messages", "folds", "state", *about, "title")
     title = len(headings) - 1
-    print_table(rows, headings, numbers=(2, 3), shrinking=(title, 6, 5, 0) if whole else (title, 0))
+    print_table(rows, headings, numbers=(2, 3), shrinking=() if wide else (title, 6, 5) if whole else (title,))
 
 
-def _list_row(record: ConversationRecord, whole: bool) -> tuple[str, ...]:
+def _list_row(record: ConversationRecord, whole: bool, id_letters: int) -> tuple[str, ...]:
     metadata = record.metadata
     about = (short(metadata.platform, 16), short(metadata.model, 28)) if whole else ()
     return (
-        short(record.id, ID_WIDTH),
+        cut_middle(short(record.id, ID_WIDTH), id_letters),
         moment(record.updated_at),
         f"{record.messages:,}",
         f"{record.compactions:,}",
