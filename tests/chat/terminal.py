@@ -117,8 +117,13 @@ class Terminal:
         )
 
     def wait_question(self, title: str) -> None:
-        """Wait until a question with this title waits for a key."""
-        self._wait_lines(lambda lines: "y yes" in lines[-1] and any(title in line for line in lines[:-1]), title)
+        """Wait until a question with this title waits for a key, whether this machine confines commands or not."""
+
+        def asks(lines: list[str]) -> bool:
+            asked = (line.replace(" (not confined)", "") for line in lines[:-1])
+            return "y yes" in lines[-1] and any(title in line for line in asked)
+
+        self._wait_lines(asks, title)
 
     def _wait_lines(self, seen: Callable[[list[str]], bool], what: str) -> None:
         end = time.monotonic() + PATIENCE
