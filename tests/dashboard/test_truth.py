@@ -19,7 +19,7 @@ from leporello.messages import Message, calls_of, role_of
 from leporello.present.text import clock, count, money, percent, short_count, visible
 from leporello.present.window import headline, rows, window_use
 from leporello.providers.base import ModelReply
-from leporello.store.records import InsightsQuery, Metadata
+from leporello.store.records import InsightsQuery, Metadata, ModelCall
 from leporello.testing.sessions import generate
 from leporello.tokens import TokenCounter
 from leporello.usage import CanonicalUsage
@@ -400,3 +400,11 @@ def test_hits_with_one_title_are_told_apart(tmp_path: Path) -> None:
         page = tree(httpx2.get(f"{house.url}/search?q=zanzibar", timeout=60).text).one(cls="hits").line
         assert "codex:one" in page
         assert "pi:two" in page
+
+
+def test_a_cost_that_nobody_knows_is_not_nothing(tmp_path: Path) -> None:
+    with opened(tmp_path) as house:
+        house.store.conversations.create("it", Metadata("Mend the build"))
+        house.store.usage.add("it", ModelCall(CanonicalUsage(20, 5), "odd-1"))
+        page = httpx2.get(f"{house.url}/insights", timeout=60).text
+        assert "unknown: no call has a known price" in page

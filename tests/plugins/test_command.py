@@ -89,6 +89,20 @@ def test_the_picker_asks_on_a_terminal(house: House) -> None:
     assert yaml.safe_load(house.home.config_file.read_text()) == {"context": {"engine": "tiny"}}
 
 
+@pytest.mark.parametrize("key", ["q", "\x1b"])
+def test_the_picker_can_be_left(house: House, key: str) -> None:
+    program = str(Path(sys.executable).with_name("leporello"))
+    child = pexpect.spawn(program, ["--home", str(house.home.path), "plugins"], encoding="utf-8", timeout=60)
+    child.expect("q leaves")
+    child.sendline(key)
+    child.expect("Nothing was changed")
+    child.expect(pexpect.EOF)
+    child.wait()
+    child.close()
+    assert child.exitstatus == 0
+    assert not house.home.config_file.exists()
+
+
 def test_install_writes_a_folder_and_never_over_a_strangers(tmp_path: Path, run_cli: RunCli) -> None:
     home = tmp_path / "hermes"
     for _ in range(2):

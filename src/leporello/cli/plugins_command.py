@@ -149,13 +149,25 @@ def _about(line: PluginRow) -> str:
     return safe(" · ".join(filter(None, (line.why, line.description, line.where))))
 
 
+_LEAVES = ("q", "\x1b")  # the Esc key sends the second
+
+
 def _pick(context: CommandContext) -> None:
     listed = _engines(_listing(context))
     for number, line in enumerate(listed, 1):
         here = strong("*") if line.status is PluginStatus.IN_USE else " "
         say(f"{here} {number}  {safe(line.name)}  {dim(line.kind)}  {_about(line)}")
-    picked = click.prompt("Which engine?", type=click.IntRange(1, len(listed)), err=True)
-    _use(context, listed[picked - 1].name)
+    numbers = [str(number) for number in range(1, len(listed) + 1)]
+    picked = click.prompt(
+        f"Which engine? (1-{len(listed)}; q leaves)",
+        type=click.Choice([*numbers, *_LEAVES]),
+        show_choices=False,
+        err=True,
+    )
+    if picked in _LEAVES:
+        note("Nothing was changed.")
+        return
+    _use(context, listed[int(picked) - 1].name)
 
 
 def _use(context: CommandContext, name: str) -> None:

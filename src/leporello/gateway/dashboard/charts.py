@@ -122,6 +122,9 @@ def _tokens_chart(points: Sequence[Point], what: str) -> Chart:
     )
 
 
+_NO_PRICE = "unknown: no call has a known price"
+
+
 def _cost_chart(points: Sequence[Point], what: str) -> Chart:
     top = nice_top(max((totals.cost for _, totals in points), default=0.0))
     whole = added(totals for _, totals in points)
@@ -133,7 +136,7 @@ def _cost_chart(points: Sequence[Point], what: str) -> Chart:
     return Chart(
         "cost",
         "Cost",
-        f"{money(whole.cost)}{unknown}",
+        _NO_PRICE if 0 < whole.calls <= whole.unpriced_calls else f"{money(whole.cost)}{unknown}",
         _ticks(top, money),
         _labels(points),
         (what, "cost", "calls without a price"),
