@@ -12,7 +12,7 @@ from leporello.testing.sessions import generate
 from tests.conftest import RunCli
 
 OLD = "The deposit for the cabin comes to 240 euros, which we split four ways."
-NEW = "I got an email from the cabin people, they want 310 euros as a deposit."
+NEW = "The deposit for the cabin is 310 euros now."
 
 
 def say(text: str) -> Message:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leporello.ledger.calls import tool_class
+from leporello.ledger.calls import looks_failed, tool_class
 from leporello.ledger.commands import files_of
 
 PATCH = """apply_patch << 'PATCH'
@@ -75,3 +75,19 @@ def test_what_a_command_shows_is_read() -> None:
 )
 def test_only_what_checks_is_a_check(command: str, work: str) -> None:
     assert tool_class("bash", command) == work
+
+
+def test_what_git_keeps_for_itself_is_no_file_of_the_work() -> None:
+    assert files_of("rm -f .git/index.lock && echo x > .gitignore").edits.keys() == {".gitignore"}
+
+
+@pytest.mark.parametrize(
+    ("output", "failed"),
+    [
+        ("> node --test\n\nCommand aborted\n", True),
+        ("command timed out after 10019 milliseconds", True),
+        ("the request was cancelled by the user's own choice, says the log\nall good\n", False),
+    ],
+)
+def test_a_command_that_was_ended_from_outside_did_not_go_well(output: str, failed: bool) -> None:
+    assert looks_failed(output) == failed

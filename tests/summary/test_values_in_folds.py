@@ -93,7 +93,7 @@ def test_what_a_later_sentence_may_have_replaced_gives_way_to_it() -> None:
 
 def test_what_is_shown_beside_a_statement_stands_there_only() -> None:
     chat = ["thanks, go on"] * 6
-    old, later = "Mr. Albrecht teaches the kids the oboe.", "The oboe lesson moved, a Felix comes to our place now."
+    old, later = "The oboe lesson is at 16:30 in the annex.", "The kids have their oboe lesson at 18:00 with Felix."
     ledger = worked_on(*chat, old, *chat, later, *chat)
     text = render(build(ledger, set(ledger.facts), 1_500, lambda part: len(part) // 4))
     assert f"{old} (later m" in text

@@ -311,6 +311,19 @@ _REFUSED = lazy_regex(
 REFUSED = "refused by the user"
 
 
+_ABORTED = lazy_regex(
+    r"(?:^|\n)[ \t<\[(]{0,4}(?:command|operation|execution|request)(?: was)?"
+    r" (?:aborted|interrupted|cancelled|canceled|timed out)\b[^\n]{0,80}\s{0,8}\Z",
+    re.I,
+)
+ABORTED = "aborted"
+
+
+def _is_aborted(text: str) -> bool:
+    """Whether somebody or a time limit ended it: its last line says so."""
+    return _ABORTED.search(text[-200:]) is not None
+
+
 def _is_refused(text: str) -> bool:
     head = text[:80].lower()
     return ("user" in head or "tool use" in head) and _REFUSED.match(text[:200]) is not None
@@ -327,6 +340,8 @@ def ended(message: Message, text: str | None = None) -> str:
         words.append(REFUSED)
     elif code is not None:
         words.append(f"exit {code}")
+    elif _is_aborted(body):
+        words.append(ABORTED)
     elif _FAILED.match(body[:200]):
         words.append("error")
     if pictures:
@@ -337,7 +352,7 @@ def ended(message: Message, text: str | None = None) -> str:
 
 def looks_failed(text: str) -> bool:
     code = exit_code(text)
-    return code not in (None, 0) or bool(_FAILED.match(text[:200])) or _is_refused(text)
+    return code not in (None, 0) or bool(_FAILED.match(text[:200])) or _is_refused(text) or _is_aborted(text)
 
 
 RECORD_CHARS = 360

@@ -192,7 +192,10 @@ def _changed(name: str, arguments: Sequence[str], written: str) -> Iterator[File
 
 
 def _is_file(word: str) -> bool:
-    return bool(word) and not word.startswith(_NOT_FILES) and not _ODD.intersection(word) and len(word) < 300
+    if not word or len(word) >= 300 or word.startswith(_NOT_FILES):
+        return False
+    # What git keeps for itself is no file of the work.
+    return not _ODD.intersection(word) and "/.git/" not in f"/{word}"
 
 
 def _note_read(found: CommandFiles, name: str, arguments: Sequence[str], folder: str) -> None:

@@ -90,6 +90,8 @@ def relation(
     found = _signs(old, new, weigh)
     if found["no value"] and patterns.GOES_ON.match(old.text):
         return 0.0  # it does not name its thing
+    if found["neither value nor change"] and not among_hits:
+        return 0.0  # two remarks in the same words tell nothing beside each other
     shared = both | begins
     found["indirect"] = not (direct or begins)
     found["shared"] = min(sum(sorted(1 / max(1, frequency.get(key, 0) - 1) for key in shared)), MOST_SHARED)

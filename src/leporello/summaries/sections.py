@@ -325,10 +325,12 @@ def change_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
     """Values that were replaced, newest change first: what holds now, and what held before."""
     lines = []
     for change in ledger.values.latest():
-        if change.was_since in covered:
+        # The old one may stand before the fold, in the head, where nothing can be marked.
+        source = next((number for number in (change.was_since, change.since) if number in covered), 0)
+        if source:
             subject = one_line(change.subject, SUBJECT_CHARS)
             told = f"{subject}: now {change.value} [m{change.since}], was {change.was} until then"
-            lines.append(HandoffLine(told, (change.was_since,), LineOrigin.PROGRAM))
+            lines.append(HandoffLine(told, (source,), LineOrigin.PROGRAM))
     return lines
 
 
