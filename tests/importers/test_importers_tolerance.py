@@ -152,7 +152,7 @@ def test_unknown_formats_are_refused_with_a_list_of_what_is_known(tmp_path: Path
 
 def test_missing_files_and_folders(tmp_path: Path) -> None:
     """What is not there or is a folder is said in plain words."""
-    with pytest.raises(InputError, match="can't be read"):
+    with pytest.raises(InputError, match="there is no such file"):
         load_session(tmp_path / "nowhere.jsonl")
     with pytest.raises(InputError, match="is a directory"):
         load_session(tmp_path)
