@@ -26,7 +26,7 @@ def marked(ledger: Ledger, covered: Collection[int], lines: Sequence[HandoffLine
         number = line.sources[0]
         later = values.related_to(number, line.text)
         # A piece of a long sentence beside a rule reads as if it changed the rule.
-        related = later is not None and later.since in covered and later.text == later.sentence.rstrip(" .。")
+        related = later is not None and later.since in covered and not later.text.endswith("…")
         beside = later.sentence if later and later.since in told else known
         text = values.marked(number, line.text, beside=beside, related=related)
         told.add(values.shown_beside(number, text)[0])
