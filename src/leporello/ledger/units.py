@@ -45,6 +45,25 @@ DECISION = lazy_regex(
     r"|因为|所以|决定|选择|采用|改用|建议|原因|而不是|方案",
     _I,
 )
+GUESS = lazy_regex(
+    r"\b(?:might|maybe|perhaps|probably|possibly|presumably|likely|seems?|appears?|suspect|guess|wonder|i bet|could be"
+    r"|would explain|not sure|hypothes[ie]s)\b|可能|也许|大概|应该是",
+    _I,
+)
+"""What the assistant only supposes."""
+FINDING = lazy_regex(
+    r"\b(?:issue|problem|bug|error|cause|reason) (?:is|was|would)\b|\b(?:issue|problem|cause)\b\*{0,2}:"
+    r"|\b(?:root cause|turns out|(?:is|are|was|were|looks) (?:correct|fine|optional)"
+    r"|(?:didn['’]t|doesn['’]t|don['’]t|not) (?:work|match|exist|find|compile|pass))\b|原因",
+    _I,
+)
+"""What it found out on the way; much of it is refuted later."""
+CHOICE = lazy_regex(
+    r"\b(?:instead|rather than|decid(?:e|ed|ing)|decision|chose|chosen|prefer|deliberate(?:ly)?|on purpose|by design"
+    r"|so (?:we|i)\b(?! (?:get|see|have to see))|we (?:keep|use|store|skip|drop|never))\b|决定|选择|采用|改用|而不是",
+    _I,
+)
+"""What it settled, also where it says why."""
 OFFER = lazy_regex(
     r"^[-*\d.\s]{0,9}(?:if (?:you|helpful|needed|not)|once you|to (?:resume|run|see|use|get)|tip\b|try\b|wait\b|`/)"
     r"|\b(?:let me|tell me|would you|could you|do you|did you|i can|can you|you can|please)\b"

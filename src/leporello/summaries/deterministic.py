@@ -17,12 +17,12 @@ from leporello.ledger.calls import common_folder
 from leporello.ledger.importance import LINE_OVERHEAD, words_of
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.ranking import RankedUnit, Ranking, is_talk
-from leporello.ledger.units import DECISION, ERROR, INTENT, OFFER, sentences_of
+from leporello.ledger.units import CHOICE, DECISION, ERROR, FINDING, GUESS, INTENT, OFFER, sentences_of
 from leporello.ledger.values import LATER, MARK, unmarked
 from leporello.summaries import sections, unverified
 from leporello.summaries.episodes import episode_lines, plan_lines
 from leporello.summaries.handoff import APPENDICES, Handoff, HandoffLine, LineOrigin, Section, joined, render
-from leporello.summaries.value_marks import marked
+from leporello.summaries.value_marks import change_lines, marked
 
 CountText = Callable[[str], int]
 MakeLines = Callable[[Ledger, Collection[int]], list[HandoffLine]]
@@ -330,7 +330,7 @@ def plain_sections(source: SectionSource, budget: int, count: CountText, rule_ro
         Section.FILES: fitting(sections.attached_and_file_lines, budget * FILE_SHARE),
         Section.PINNED: fitting(sections.pin_lines, room * PIN_SHARE, newest_first=True),
         Section.CRITICAL: [
-            *fitting(sections.change_lines, budget * CHANGE_SHARE),
+            *fitting(change_lines, budget * CHANGE_SHARE),
             *fitting(sections.record_lines, budget * records),
             *fitting(sections.announced_lines, budget * ANNOUNCED_SHARE),
         ],
@@ -461,27 +461,9 @@ def _decides(text: str) -> bool:
         and len(words_of(text)) >= DECISION_WORDS
         and not INTENT.search(text)
         and not OFFER.search(text)
-        and not _GUESS.search(text)
-        and (_FINDING.search(text) is None or _CHOICE.search(text) is not None)
+        and not GUESS.search(text)
+        and (FINDING.search(text) is None or CHOICE.search(text) is not None)
     )
-
-
-_GUESS = lazy_regex(
-    r"\b(?:might|maybe|perhaps|probably|possibly|presumably|likely|seems?|appears?|suspect|guess|wonder|i bet|could be"
-    r"|would explain|not sure|hypothes[ie]s)\b|可能|也许|大概|应该是",
-    re.IGNORECASE,
-)
-_FINDING = lazy_regex(
-    r"\b(?:issue|problem|bug|error|cause|reason) (?:is|was|would)\b|\b(?:issue|problem|cause)\b\*{0,2}:"
-    r"|\b(?:root cause|turns out|(?:is|are|was|were|looks) (?:correct|fine|optional)"
-    r"|(?:didn['’]t|doesn['’]t|don['’]t|not) (?:work|match|exist|find|compile|pass))\b|原因",
-    re.IGNORECASE,
-)
-_CHOICE = lazy_regex(
-    r"\b(?:instead|rather than|decid(?:e|ed|ing)|decision|chose|chosen|prefer|deliberate(?:ly)?|on purpose|by design"
-    r"|so (?:we|i)\b(?! (?:get|see|have to see))|we (?:keep|use|store|skip|drop|never))\b|决定|选择|采用|改用|而不是",
-    re.IGNORECASE,
-)
 
 
 def merge(facts: Handoff, summary: Handoff) -> Handoff:

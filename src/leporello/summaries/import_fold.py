@@ -18,7 +18,8 @@ from leporello.summaries.deterministic import quoted
 from leporello.summaries.episodes import TOLD
 from leporello.summaries.fold import ViewFold
 from leporello.summaries.handoff import ENDED, HandoffLine, LineOrigin, Section
-from leporello.summaries.sections import ATTACHED, ROOT_LINE, read_change, read_file_line
+from leporello.summaries.sections import ATTACHED, ROOT_LINE, read_file_line
+from leporello.summaries.value_marks import read_change
 
 _AS_PROSE = (Section.DECISIONS, Section.RESOLVED, Section.CRITICAL, Section.BLOCKED, Section.IN_PROGRESS)
 """Sections whose lines are sentences like any others and compete with them for room."""

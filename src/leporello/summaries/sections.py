@@ -16,7 +16,6 @@ from leporello.ledger.rules import MESSAGES_LOOKED_AT, RuleKind, is_small_talk, 
 from leporello.ledger.units import QUESTION, clip
 from leporello.ledger.user_text import without_tags
 from leporello.ledger.value_patterns import ANNOUNCED
-from leporello.ledger.values import Change
 from leporello.summaries.handoff import ENDED, HandoffLine, LineOrigin
 
 CountText = Callable[[str], int]
@@ -321,19 +320,6 @@ def _ask_line(ask: Ask, reason: str = "", most: int = ASK_CHARS) -> HandoffLine:
     return HandoffLine(clip(ask.text.strip(), most) + reason, (ask.number,), LineOrigin.USER)
 
 
-def change_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
-    """Values that were replaced, newest change first: what holds now, and what held before."""
-    lines = []
-    for change in ledger.values.latest():
-        # The old one may stand before the fold, in the head, where nothing can be marked.
-        source = next((number for number in (change.was_since, change.since) if number in covered), 0)
-        if source:
-            subject = one_line(change.subject, SUBJECT_CHARS)
-            told = f"{subject}: now {change.value} [m{change.since}], was {change.was} until then"
-            lines.append(HandoffLine(told, (source,), LineOrigin.PROGRAM))
-    return lines
-
-
 def announced_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
     """Sentences that say how something is from here on, those that tell most first.
 
@@ -355,19 +341,6 @@ def announced_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLin
     ]
     found.sort(key=lambda line: (-line[0], line[1]))
     return [HandoffLine(text, (number,), LineOrigin(role)) for _, number, role, text in found]
-
-
-def read_change(line: HandoffLine) -> Change | None:
-    """The change that a line of `change_lines` tells."""
-    subject, now, rest = line.text.partition(": now ")
-    found = _CHANGED.search(rest)
-    if line.origin is not LineOrigin.PROGRAM or not line.sources or not now or found is None:
-        return None
-    was = rest[found.end() :].removesuffix(" until then")
-    return Change(subject, rest[: found.start()], int(found[1]), was, line.sources[0], subject, "")
-
-
-_CHANGED = lazy_regex(r" \[m(\d{1,9})\], was ")
 
 
 def record_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:

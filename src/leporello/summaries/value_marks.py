@@ -1,13 +1,45 @@
-"""Marks behind the lines of a section that give a value: what holds since, and what the user said later of the same."""
+"""Values over time in a fold: lines that tell what changed, and marks behind lines that give a value."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from leporello.lazy_regex import lazy_regex
+from leporello.ledger.calls import one_line
 from leporello.ledger.ledger import Ledger
-from leporello.ledger.values import LATER
+from leporello.ledger.values import LATER, Change
 from leporello.summaries.handoff import ENDED, HandoffLine, LineOrigin
+
+SUBJECT_CHARS = 80
+
+
+def change_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
+    """Values that were replaced, newest change first: what holds now, and what held before."""
+    lines = []
+    for change in ledger.values.latest():
+        # The old one may stand before the fold, in the head, where nothing can be marked.
+        source = next((number for number in (change.was_since, change.since) if number in covered), 0)
+        if source:
+            subject = one_line(change.subject, SUBJECT_CHARS)
+            told = f"{subject}: now {change.value} [m{change.since}], was {change.was} until then"
+            lines.append(HandoffLine(told, (source,), LineOrigin.PROGRAM))
+    return lines
+
+
+def read_change(line: HandoffLine) -> Change | None:
+    """The change that a line of `change_lines` tells."""
+    subject, now, rest = line.text.partition(": now ")
+    found = _CHANGED.search(rest)
+    if line.origin is not LineOrigin.PROGRAM or not line.sources or not now or found is None:
+        return None
+    was = rest[found.end() :].removesuffix(" until then")
+    since = int(found[1])
+    was_since = line.sources[0] if line.sources[0] != since else 0
+    return Change(subject, rest[: found.start()], since, was, was_since, subject, "")
+
+
+_CHANGED = lazy_regex(r" \[m(\d{1,9})\], was ")
 
 
 def marked(ledger: Ledger, covered: Collection[int], lines: Sequence[HandoffLine]) -> list[HandoffLine]:
