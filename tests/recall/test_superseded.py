@@ -85,9 +85,3 @@ def test_what_was_said_later_of_another_sentence_is_not_put_before_the_answer() 
     messages = [{"role": "assistant" if k % 2 else "user", "content": text} for k, text in enumerate(said)]
     first, *_ = MemoryRecall(messages).search(RecallQuery("What is the backup host called?"))
     assert first.message == 1
-
-
-def test_the_question_itself_is_no_newer_statement() -> None:
-    told = "The code word is heliotrope. Keep the code word in mind."
-    found = conversation(told, "What was the code word?").search(RecallQuery("code word"))
-    assert [window.message for window in found][:2] == [1, 10]

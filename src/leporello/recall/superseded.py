@@ -91,8 +91,7 @@ def _newest_first(shown: list[Window], places: Sequence[int], asked: Set[str]) -
     for index, place in enumerate(prose):
         for later in prose[index + 1 :]:
             near = NEARLY * shown[place].score <= shown[later].score < shown[place].score
-            told = shown[later].role == "user" and not asks(shown[later].text)
-            if near and told and len(words[place] & words[later]) >= SHARED_WORDS:
+            if near and shown[later].role == "user" and len(words[place] & words[later]) >= SHARED_WORDS:
                 shown[place] = replace(shown[place], score=shown[later].score)
     _another_answer(shown, prose, words, asked)
 
