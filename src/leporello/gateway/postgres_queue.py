@@ -30,7 +30,7 @@ from leporello.store.postgres.database import BoundedAsyncConnection, BoundedCon
 CONCURRENCY = 2
 BEAT_SECONDS = 3.0
 DEAD_SECONDS = 10.0
-POLL_SECONDS = 2.0  # each look costs a millisecond of every worker, whether there is work or not
+POLL_SECONDS = 1.0  # each look costs a millisecond of every worker, whether there is work or not
 PAUSE_SECONDS = 1.0
 SUBMIT_SECONDS = 5.0
 CONNECT_SECONDS = 5
