@@ -195,7 +195,7 @@ class Decision:
 
 
 _PLAINLY = {
-    Action.WAIT: "No compaction yet",
+    Action.WAIT: "No compaction now",
     Action.PREPARE: "A compaction is due and is made while no request waits",
     Action.COMPACT: "Compacts before the next request",
     Action.BLOCKED: "No compaction",
