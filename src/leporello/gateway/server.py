@@ -93,7 +93,8 @@ class Gateway:
         @asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[None]:
             chats = [platform.run(PlatformInbox(platform.name, sessions)) for platform in self.platforms]
-            tasks = [asyncio.create_task(work) for work in (sessions.watch(), background.sweep(), *chats)]
+            lasting = (sessions.watch(), background.sweep(), proxy.renew(), *chats)
+            tasks = [asyncio.create_task(work) for work in lasting]
             async with upstreams, self.queue.serving(background.handlers):
                 self.ready = True
                 yield
