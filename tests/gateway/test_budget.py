@@ -437,16 +437,23 @@ def test_turns_that_no_provider_counted_are_counted_by_their_size(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("path", "headers"),
-    [("/v1/chat/completions", {}), ("/v1/messages", {"x-api-key": "k"}), ("/api/conversations", {})],
+    ("path", "headers", "allowed"),
+    [
+        ("/v1/chat/completions", {}, "POST"),
+        ("/v1/messages", {"x-api-key": "k"}, "POST"),
+        ("/api/conversations", {}, "GET, HEAD, POST"),
+        ("/api/conversations/c", {}, "DELETE, GET, HEAD, PATCH"),
+    ],
 )
-def test_a_wrong_method_is_the_clients_mistake(tmp_path: Path, path: str, headers: dict[str, str]) -> None:
+def test_a_wrong_method_is_the_clients_mistake(
+    tmp_path: Path, path: str, headers: dict[str, str], allowed: str
+) -> None:
     """No library takes it for a failure of the server and tries again."""
     with opened(tmp_path) as house:
         answer = httpx2.put(house.url + path, headers=headers)
         assert answer.status_code == 405
         assert answer.json()["error"]["type"] == "invalid_request_error"
-        assert answer.headers["allow"]
+        assert answer.headers["allow"] == allowed
 
 
 class _Lists(BaseHTTPRequestHandler):
