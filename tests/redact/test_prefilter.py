@@ -50,6 +50,15 @@ def test_no_secret_is_passed_over(dress: str) -> None:
         "name | db pass |\n---|---|\nbob | Kx9!pp22aa |\n",
         "DB_PASS value: Kx9!pp22aa\n",
         '  1→{\n  2→  "kind": "Secret",\n  3→  "data": {\n  4→    "a": "a2V5LW1hdGVyaWFs"\n  5→  }\n  6→}\n',
+        "2026-05-01T10:00:00Z cache key=Xk29f0aa81c3d7e4\n",
+        'token: str = "Xk29f0aa81c3d7e4"\n',
+        "The token of the worker, which runs in staging, is: Xk29f0aa81c3d7e4",
+        "Xk29+f0aa81!c3d7e4 as the token of the worker",
+        '["vault", "token", "is", "Xk29f0aa81c3d7e4"]',
+        "The secret follows\n\n    Xk29f0aa81c3d7e4\n",
+        "What is the token?\nbot: Xk29f0aa81c3d7e4\n",
+        "cat > token.txt <<EOF\nXk29f0aa81c3d7e4\nEOF",
+        json.dumps(json.dumps(["wandb", "login", "Xk29f0aa81c3d7e4Xk29f0aa81c3d7e4ab12cd34"])),
     ],
 )
 def test_far_values_are_looked_for(text: str) -> None:
@@ -65,6 +74,13 @@ def test_far_values_are_looked_for(text: str) -> None:
         '     1→package main\n     2→import (\n     3→\t"context"\n     4→\t"fmt"\n     5→)\n',
         "See https://example.org/docs/keyboard and the pattern in tests/test_author.py.",
         "1. Run the tests\n2. Look at the mapping\n",
+        "CREATE TABLE jobs (\n  id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,\n  weight TEXT NOT NULL\n);",
+        "return sorted(found, key=lambda item: item.offset)  # 43\n",
+        "export async function merge(token: BudgetLoader): Promise<void> {\n  await token.trim({ limit: 16 });\n",
+        "2026-08-03T13:49:23.511Z INFO  token.flush ratio=33368 payout=cfdf94b5 region=eu-west-1\n",
+        '{"login": "octocat", "id": 1}',
+        "cat > notes.txt <<EOF\nplain words\nEOF\n\nCo-Authored-By: somebody\n",
+        "commit fb2fa644: the login-page shows the licence",
     ],
 )
 def test_ordinary_texts_are_passed_over(text: str) -> None:
