@@ -14,6 +14,7 @@ from leporello.dialects import Dialect
 from leporello.dialects.base import Event, EventReader
 from leporello.gateway.api_errors import ApiError, RequestRefused
 from leporello.gateway.proxy.upstream import connection_error, read_reply, returned_headers
+from leporello.providers.errors import is_refused
 from leporello.usage import CanonicalUsage
 
 HOLD_SECONDS = 5.0
@@ -173,7 +174,7 @@ class Tally:
     def _first(self, event: Event) -> None:
         body = event.json()
         kind = event.name or str(body.get("type") or "")
-        if kind in self._rules.errors or (self._rules.bare_errors and body.get("error")):
+        if kind in self._rules.errors or (self._rules.bare_errors and body.get("error")) or is_refused(body):
             self.error = body
         self.opened = self.error is not None or kind not in self._rules.opening
 
