@@ -294,7 +294,7 @@ _CLOSER: dict[str, re.Pattern[str]] = {
     **dict.fromkeys(
         ("login", "creds", "credentials", "credential"),
         lazy_regex(
-            rf"\w{{5,12}}(?:{_BLANK}?[:=]|{_BLANK}(?:are|is|sind|son|sono|sont))?{_BLANK}[\w.@-]{{2,64}}{_BLANK}?"
+            rf"\w{{5,12}}(?:{_BLANK}?[:=]|{_BLANK}(?:are|is|sind|son|sono|sont|mit|als|with|as))?{_BLANK}[\w.@-]{{2,64}}{_BLANK}?"
             rf"(?:[/:|]|and|und|et|with|mit|y|e){_BLANK}|[\s\S]{{5,600}}?[\w.+-]@[\w.-]{{3}}|{_ITEM}"
         ),
     ),
