@@ -24,6 +24,7 @@ EXTENDED = (
     "tests/scaleout/test_database_restart.py",
     "tests/scaleout/test_gateway_on_postgres.py",
     "tests/scaleout/test_proxy_without_stickiness.py",
+    "tests/scaleout/test_shared_day.py",
     "tests/scaleout/test_two_workers.py",
     # A real model server on this machine.
     "tests/chat/test_terminal.py::test_the_model_on_this_machine",

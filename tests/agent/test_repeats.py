@@ -304,6 +304,16 @@ STALE = {
         ran("pytest -q", "1 failed", 1) if n % 2 else written(9, f"{word(n)} = {word(n + 4)}")
     ),
     "failures that name something else": lambda n: ran(f"q {word(n)}", f"timed out (request {word(n * 3 + 1)})", 1),
+    "one failing call between ever new readings": lambda n: (
+        made(f"{word(n)} {word(n + 3)} {word(n + 8)}", raw=json.dumps({"path": f"{word(n)}.md"}))
+        if n % 3
+        else ran("deploy all", "Error: no credentials for the target", 2)
+    ),
+    "one failing test between ever new thoughts": lambda n: (
+        ran(f"python -c 'print({word(n)})'", f"{word(n + 4)} {word(n + 9)}")
+        if n % 2
+        else ran("pytest -q t.py", "1 failed: the total is wrong", 1)
+    ),
     "one call that brings something else each time": lambda n: ran("fortune", f"{word(n)} {word(n + 5)} {word(n + 8)}"),
 }
 
@@ -347,6 +357,25 @@ WORKS: dict[str, list[tuple[ToolCall, ToolResult]]] = {
         for n in range(25)
         for step in (written(9, f"{word(n)} = {word(n + 2)}"), ran("pytest -q", "1 failed, 3 passed", 1))
     ],
+    "a failure that is looked into, changed and met again": [
+        step
+        for n in range(20)
+        for step in (
+            ran("cargo build", "error[E0432]: unresolved import", 101),
+            made(f"{word(n)} {word(n + 2)} {word(n + 4)}", raw=json.dumps({"path": f"{word(n)}.rs"})),
+            ran(f"sed -i s/{word(n)}/{word(n + 1)}/ {word(n)}.rs"),
+        )
+    ],
+    "a failure that is looked into for long": [
+        step
+        for n in range(10)
+        for step in (
+            ran("pytest -q t.py", "1 failed: KeyError", 1),
+            made(f"{word(n)} {word(n + 3)}", raw=json.dumps({"path": f"{word(n)}.py"})),
+            made(f"{word(n + 20)} {word(n + 23)}", raw=json.dumps({"path": f"{word(n + 20)}.py"})),
+        )
+    ],
+    "pictures of one form converted": [ran(f"convert img{n}.png img{n}.webp") for n in range(60)],
     "scrolling down": [made(f"paragraph {word(n)}", raw='{"direction": "down"}') for n in range(60)],
 }
 

@@ -10,7 +10,7 @@ from leporello.agent.commands import COMMANDS
 from leporello.conversation import Conversation
 from leporello.events import CompactionReport, Outcome, Span
 from leporello.present.records import compaction_line, undo_line
-from leporello.present.text import percent
+from leporello.present.text import percent, without_markdown
 from leporello.store import open_store
 from leporello.store.records import View, ViewLine
 from leporello.testing.sessions import generate
@@ -78,3 +78,16 @@ def test_a_conversation_tells_what_it_is(tmp_path: Path) -> None:
         talk.append(*generate(seed=4, messages=60, tokens=12_000, images=0).messages)
         talk.compact()
         assert repr(talk) == f"<Conversation 'c': messages={talk.runtime.log.view.last}, folds=1>"
+
+
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        ("- **Deadline**: `March 3`", "Deadline: March 3"),
+        ("## 2. The port is ```8080```", "The port is 8080"),
+        ("> 3) quoted\n* listed", "quoted\nlisted"),
+        ("snake_case * 2 - 1 #4 a_b_", "snake_case * 2 - 1 #4 a_b_"),
+    ],
+)
+def test_a_piece_of_markdown_is_shown_without_its_marks(written: str, read: str) -> None:
+    assert without_markdown(written) == read

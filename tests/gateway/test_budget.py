@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import http.client
 import json
-import math
 import threading
 import time
 from collections.abc import Callable
@@ -20,19 +19,19 @@ import pytest
 from leporello.dialects import OPENAI_CHAT
 from leporello.gateway.api_errors import RequestRefused
 from leporello.gateway.auth import Client, Key, Keys
-from leporello.gateway.limits import DAY, DailyBudget, DayLeft
+from leporello.gateway.limits import DAY, HELD_SECONDS, RENEW_SECONDS, DailyBudget
 from leporello.gateway.proxy.endpoints import most_used
 from leporello.gateway.proxy.request import read_request
 from leporello.gateway.proxy.rewrite import RequestRewriter
 from leporello.providers.base import ModelReply
 from leporello.providers.errors import CallCancelled
 from leporello.providers.scripted import ScriptedProvider
-from leporello.store import open_store
+from leporello.store import StoreOptions, open_store
 from leporello.store.records import Metadata, ModelCall
-from leporello.testing.stub_server import Cut, Fail, Hold, Say
+from leporello.testing.stub_server import Cut, Fail, Hold, Say, Seen, Step
 from leporello.usage import CanonicalUsage
 
-from .house import opened
+from .house import House, opened
 
 SAID = {"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]}
 USED = CanonicalUsage(700, 300, 0, 0, 0)
@@ -42,6 +41,10 @@ NOON = 20_000 * DAY + DAY // 2
 def with_key(**rights: Any) -> tuple[Keys, dict[str, str]]:
     keys, secret = Keys().add("laptop", **rights)
     return keys, {"authorization": f"Bearer {secret}"}
+
+
+def used_today(house: House) -> int:
+    return house.store.usage.of_day("laptop", time.time(), ("", "")).tokens
 
 
 def test_a_key_that_used_up_its_day_hears_when_it_may_come_back(tmp_path: Path) -> None:
@@ -54,7 +57,7 @@ def test_a_key_that_used_up_its_day_hears_when_it_may_come_back(tmp_path: Path) 
         for _ in range(2):
             assert ask(mine).status_code == 200
         deadline = time.monotonic() + 30
-        while house.store.usage.of_owner("laptop", time.time()).usage.total_tokens < 2_000:
+        while used_today(house) < 2_000:
             assert time.monotonic() < deadline
             time.sleep(0.02)
         refused = ask(mine)
@@ -207,41 +210,118 @@ def test_a_refused_request_costs_nothing(tmp_path: Path) -> None:
 
 
 def test_requests_at_the_same_time_share_what_is_left(tmp_path: Path) -> None:
-    left = DayLeft(2_500, math.inf)
-    with open_store(f"sqlite:///{tmp_path}/a.db") as store:
-        budget = DailyBudget(store, 2_500, 0.0, lambda: NOON)
-        with budget.under_way("laptop", left, "gpt-4o", USED), budget.under_way("laptop", left, "gpt-4o", USED):
-            with pytest.raises(RequestRefused), budget.under_way("laptop", left, "gpt-4o", USED):
-                pass
-            with budget.under_way("other", left, "gpt-4o", USED):
-                pass
-        with budget.under_way("laptop", left, "gpt-4o", USED):
+    """In this process and in others, each with a store of its own on the same file."""
+    mine, other = client(tokens_per_day=2_500), Client(Key("other", "", tokens_per_day=2_500), "digest")
+    with open_store(f"sqlite:///{tmp_path}/a.db") as store, open_store(f"sqlite:///{tmp_path}/a.db") as elsewhere:
+        budget, same = (DailyBudget(each, 0, 0.0, lambda: NOON) for each in (store, elsewhere))
+        with budget.under_way(mine, "gpt-4o", USED), same.under_way(mine, "gpt-4o", USED):
+            for each in (budget, same):
+                with pytest.raises(RequestRefused), each.under_way(mine, "gpt-4o", USED):
+                    pass
+                with each.under_way(other, "gpt-4o", USED):
+                    pass
+        with budget.under_way(mine, "gpt-4o", USED):
             pass
-        dear = DayLeft(math.inf, 0.001)
-        used = ("laptop", dear, "gpt-4o", USED)
-        with budget.under_way(*used), pytest.raises(RequestRefused), budget.under_way(*used):
-            pass
+        dear = client(dollars_per_day=0.001)
+        with budget.under_way(dear, "gpt-4o", USED), pytest.raises(RequestRefused):
+            same.reserve(dear, "gpt-4o", USED)
 
 
 def test_what_is_under_way_and_what_begins_stay_within_the_day_together(tmp_path: Path) -> None:
     """Not only what is under way: a request that begins uses something itself. One alone may always begin."""
     with open_store(f"sqlite:///{tmp_path}/a.db") as store:
         budget = DailyBudget(store, 1_500, 0.0, lambda: NOON)
-        used = ("laptop", DayLeft(1_500, math.inf), "gpt-4o", USED)
-        with budget.under_way(*used), pytest.raises(RequestRefused), budget.under_way(*used):
-            pass
-        with budget.under_way("laptop", DayLeft(10, math.inf), "gpt-4o", USED):
+        with budget.under_way(client(), "gpt-4o", USED), pytest.raises(RequestRefused):
+            budget.reserve(client(), "gpt-4o", USED)
+        with replace(budget, tokens=10).under_way(client(), "gpt-4o", USED):
             pass
 
 
-def test_what_ended_while_the_rest_of_the_day_was_read_is_not_forgotten(tmp_path: Path) -> None:
-    with open_store(f"sqlite:///{tmp_path}/a.db") as store:
-        budget = DailyBudget(store, 1_500, 0.0, lambda: NOON)
-        left = DayLeft(1_500, math.inf)
-        with budget.under_way("laptop", left, "gpt-4o", USED):
-            before = budget.reserved("laptop")
-        with pytest.raises(RequestRefused), budget.under_way("laptop", left, "gpt-4o", USED, before):
-            pass
+def test_a_reservation_ends_with_its_process_and_lasts_while_it_is_renewed(tmp_path: Path) -> None:
+    """A worker that was killed releases nothing and renews nothing."""
+    moment = [float(NOON)]
+    clock = StoreOptions(clock=lambda: moment[0])
+    with open_store(f"sqlite:///{tmp_path}/a.db", clock) as store:
+        dead, living = (DailyBudget(store, 1_500, 0.0, lambda: NOON) for _ in range(2))
+        dead.reserve(client(), "gpt-4o", USED)
+        with pytest.raises(RequestRefused):
+            living.reserve(client(), "gpt-4o", USED)
+        for _ in range(4):
+            moment[0] += RENEW_SECONDS
+            dead.renew()
+        with pytest.raises(RequestRefused):
+            living.reserve(client(), "gpt-4o", USED)
+        moment[0] += HELD_SECONDS
+        held = living.reserve(client(), "gpt-4o", USED)
+        assert held is not None
+        # What ended by itself is gone from the store.
+        use = store.usage.of_day("laptop", NOON, ("", ""))
+        assert use.reserved_tokens == USED.total_tokens
+        living.release(held)
+        moment[0] += RENEW_SECONDS
+        living.renew()
+        assert store.usage.of_day("laptop", NOON, ("", "")).reserved_tokens == 0
+
+
+def test_many_that_reserve_at_once_share_a_day(tmp_path: Path) -> None:
+    with open_store(f"sqlite:///{tmp_path}/a.db") as store, ThreadPoolExecutor(8) as threads:
+
+        def attempt(_: int) -> bool:
+            try:
+                return DailyBudget(store, 5_500, 0.0, lambda: NOON).reserve(client(), "gpt-4o", USED) is not None
+            except RequestRefused:
+                return False
+
+        assert sum(threads.map(attempt, range(24))) == 5
+
+
+def reserved_today(house: House) -> int:
+    return house.store.usage.of_day("laptop", time.time(), ("", "")).reserved_tokens
+
+
+def wait_until_released(house: House) -> None:
+    for _ in range(2_000):
+        if not reserved_today(house):
+            return
+        threading.Event().wait(0.01)
+    raise AssertionError("it is reserved still")
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("end", ["whole", "stream", "cut", "refused", "unreachable", "garbage"])
+def test_whatever_becomes_of_a_request_releases_what_it_reserved(tmp_path: Path, path: str, end: str) -> None:
+    keys, mine = with_key(tokens_per_day=100_000)
+    said = Say("hi " * 50, usage=USED)
+    script = {"cut": Cut(said, 3), "refused": Fail(400, {"error": {"message": "no"}}), "garbage": Fail(500, b"<html>")}
+    gone = "http://127.0.0.1:9" if end == "unreachable" else ""
+    houses: list[House] = []
+    while_asked: list[int] = []
+
+    def answer(_: Seen) -> Step:
+        while_asked.append(reserved_today(houses[0]))
+        return script.get(end, said)
+
+    with opened(tmp_path, [answer], keys=keys, upstream=gone) as house:
+        houses.append(house)
+        body = body_for(path, stream=end in ("stream", "cut"))
+        assert httpx2.post(house.url + path, headers=mine, json=body).status_code
+        assert gone or while_asked[0] > 0
+        wait_until_released(house)
+
+
+def test_a_client_that_hangs_up_releases_what_it_reserved(tmp_path: Path) -> None:
+    keys, mine = with_key(tokens_per_day=100_000)
+    release = threading.Event()
+    path = "/v1/chat/completions"
+    with opened(tmp_path, [Hold(Say("hi", usage=USED), release, None)], keys=keys) as house:
+        line = http.client.HTTPConnection(*house.url.removeprefix("http://").split(":"))
+        line.request("POST", path, json.dumps(body_for(path)), {**mine, "content-type": "application/json"})
+        while not house.model_calls:
+            threading.Event().wait(0.01)
+        assert reserved_today(house) > 0
+        line.close()
+        wait_until_released(house)
+        release.set()
 
 
 def test_an_answer_without_a_cap_reserves_what_answers_usually_have(tmp_path: Path) -> None:
@@ -272,7 +352,7 @@ def test_parallel_requests_without_a_cap_stay_within_the_day(tmp_path: Path) -> 
         with ThreadPoolExecutor(20) as threads:
             codes = [answer.status_code for answer in threads.map(ask, range(20))]
         assert set(codes) == {200, 429}
-        assert house.store.usage.of_owner("laptop", time.time()).usage.total_tokens <= 10_000 + used.total_tokens
+        assert used_today(house) <= 10_000 + used.total_tokens
 
 
 def test_turns_of_agents_at_the_same_time_share_what_is_left(tmp_path: Path) -> None:
@@ -357,16 +437,23 @@ def test_turns_that_no_provider_counted_are_counted_by_their_size(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    ("path", "headers"),
-    [("/v1/chat/completions", {}), ("/v1/messages", {"x-api-key": "k"}), ("/api/conversations", {})],
+    ("path", "headers", "allowed"),
+    [
+        ("/v1/chat/completions", {}, "POST"),
+        ("/v1/messages", {"x-api-key": "k"}, "POST"),
+        ("/api/conversations", {}, "GET, HEAD, POST"),
+        ("/api/conversations/c", {}, "DELETE, GET, HEAD, PATCH"),
+    ],
 )
-def test_a_wrong_method_is_the_clients_mistake(tmp_path: Path, path: str, headers: dict[str, str]) -> None:
+def test_a_wrong_method_is_the_clients_mistake(
+    tmp_path: Path, path: str, headers: dict[str, str], allowed: str
+) -> None:
     """No library takes it for a failure of the server and tries again."""
     with opened(tmp_path) as house:
         answer = httpx2.put(house.url + path, headers=headers)
         assert answer.status_code == 405
         assert answer.json()["error"]["type"] == "invalid_request_error"
-        assert answer.headers["allow"]
+        assert answer.headers["allow"] == allowed
 
 
 class _Lists(BaseHTTPRequestHandler):
@@ -404,8 +491,7 @@ def test_what_a_request_reserves_is_its_largest_cap(caps: dict[str, Any]) -> Non
 def test_who_waits_for_requests_under_way_need_not_wait_for_tomorrow(tmp_path: Path) -> None:
     with open_store(f"sqlite:///{tmp_path}/a.db") as store:
         budget = DailyBudget(store, 1_000, 0.0, lambda: NOON)
-        left = DayLeft(1_000, math.inf)
-        first, second = (budget.under_way("laptop", left, "m", USED) for _ in range(2))
+        first, second = (budget.under_way(client(), "m", USED) for _ in range(2))
         with first, pytest.raises(RequestRefused) as refused, second:
             pass
         assert refused.value.error.retry_after is not None

@@ -17,7 +17,8 @@ import pytest
 
 from leporello.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, Dialect, Target
 from leporello.gateway.api_errors import RequestRefused
-from leporello.gateway.proxy.relay import Outlet, Tally, relay_stream
+from leporello.gateway.proxy import relay
+from leporello.gateway.proxy.relay import Outlet, Tally, WholeEvents, relay_stream
 from leporello.testing.stub_server import Cut, Fail, Hold, Say, StreamError
 from leporello.usage import CanonicalUsage
 
@@ -320,3 +321,55 @@ def test_events_of_no_known_form_do_not_break_a_stream(tmp_path: Path, odd: str)
     stream = f"data: {odd}\n\n".encode() + stream_of(OPENAI_CHAT)
     with rough([HEAD, stream]) as bad, opened(tmp_path, upstream=bad.url) as house:
         assert httpx2.post(house.url + PATHS[OPENAI_CHAT], json=body(OPENAI_CHAT, stream=True)).content == stream
+
+
+@pytest.mark.parametrize("dialect", PATHS)
+def test_comments_that_keep_a_line_alive_reach_the_client_before_the_answer(
+    tmp_path: Path, dialect: Dialect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A client that gives up a silent line must see that the model is only slow."""
+    monkeypatch.setattr(relay, "HOLD_SECONDS", 0.2)
+    first = [HEAD, b": processing\n\n", None]
+    with (
+        rough(first) as slow,
+        opened(tmp_path, upstream=slow.url) as house,
+        httpx2.stream("POST", house.url + PATHS[dialect], json=body(dialect, stream=True), timeout=20) as answer,
+    ):
+        assert next(answer.iter_bytes()) == b": processing\n\n"
+        slow.release.set()
+
+
+@pytest.mark.parametrize("end", [b"\n\n", b"\r\n\r\n", b"\r\r"])
+def test_whole_events_come_out_whole_however_they_are_cut(end: bytes) -> None:
+    stream = b"".join(b"data: " + text + end for text in (b"a", b"bc", b"d" * 50))
+    for size in range(1, len(stream) + 1):
+        events = WholeEvents()
+        told = b""
+        for start in range(0, len(stream), size):
+            piece = stream[start : start + size]
+            told += events.feed(piece)
+            assert not told or told.endswith(end)
+            # What could be told is told, but for the line feed that may still come.
+            assert len(stream[: start + size]) - len(told) <= len(b"data: " + b"d" * 50 + end)
+        assert told + events.rest == stream
+        assert not events.rest.strip(b"\n")
+
+
+def test_a_large_event_in_small_pieces_is_looked_at_once() -> None:
+    """A picture comes in one event of megabytes: what is held is not copied with each piece of it."""
+
+    class Counted(bytes):
+        looked = 0
+
+        def rfind(self, *given: Any) -> int:
+            Counted.looked += len(self)
+            return super().rfind(*given)
+
+        def __radd__(self, other: bytes) -> Counted:
+            return Counted(other + bytes(self))
+
+    events = WholeEvents()
+    pieces = [Counted(b"x" * 100) for _ in range(2_000)]
+    assert not any(events.feed(piece) for piece in pieces)
+    assert Counted.looked <= 4 * 200_000
+    assert events.feed(b"\n\n") == b"x" * 200_000 + b"\n\n"

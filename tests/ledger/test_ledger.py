@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from math import fsum
+from collections import Counter
+from math import fsum, log
 from random import Random
 
 import pytest
@@ -47,19 +48,53 @@ def is_an_aside(ledger: Ledger, number: int, text: str) -> bool:
 
 @settings(max_examples=20)
 @given(st.integers(0, 1_000), st.integers(1, 39))
-def test_units_come_by_score_and_each_comes_once(seed: int, first: int) -> None:
+def test_each_unit_comes_once(seed: int, first: int) -> None:
     ledger = Ledger()
     for number, message in enumerate(generate(seed=seed, messages=40).messages, 1):
         ledger.add(number, message)
     ranking = Ranking(ledger, range(first, ledger.last + 1))
     found = list(ranking)
-    assert [c.unit.score for c in found] == sorted((c.unit.score for c in found), reverse=True)
     units = [(number, unit) for number, facts in ledger.facts.items() if number >= first for unit in facts.units]
     told = [
         unit for n, unit in units if not (announces_a_call(ledger, n, unit.text) or is_an_aside(ledger, n, unit.text))
     ]
     assert len(found) == len(told)
     assert list(ranking) == found
+
+
+@settings(max_examples=5)
+@given(st.integers(0, 1_000))
+def test_in_work_the_next_unit_is_the_one_that_tells_most_beside_those_before(seed: int) -> None:
+    ledger = Ledger()
+    for number, message in enumerate(generate(seed=seed, messages=14).messages, 1):
+        ledger.add(number, message)
+    ledger.add(15, {"role": "tool", "tool_call_id": "c", "content": "ok  a/b  0.3s\nok  a/c  0.4s\nok  a/d  0.5s"})
+    said = {(n, unit.position): unit.text for n, facts in ledger.facts.items() for unit in facts.units}
+    heard: Counter[str] = Counter()
+
+    def words_said(unit: RankedUnit) -> list[str]:
+        """Without what a mark adds."""
+        return list(dict.fromkeys(words_of(said[unit.number, unit.position])))
+
+    def worth(unit: RankedUnit) -> float:
+        words = words_said(unit)
+        alone = 0.1 + sum(map(ledger.vocabulary.rarity, words))
+        left = 0.1 + sum(ledger.vocabulary.rarity(word) * 0.5 ** heard[word] for word in words)
+        return unit.unit.score - 0.3 * log(alone / left)
+
+    waiting = ranked(ledger)
+    while waiting:
+        unit = waiting.pop(0)
+        assert all(worth(unit) >= worth(other) - 1e-9 for other in waiting)
+        heard.update(words_said(unit))
+
+
+def test_in_a_talk_units_come_by_their_scores_alone() -> None:
+    ledger = Ledger()
+    for number in range(1, 7):
+        ledger.add(number, {"role": "user", "content": "The harbour in Porto was lovely. Ana rowed it twice."})
+    scores = [unit.unit.score for unit in ranked(ledger)]
+    assert scores == sorted(scores, reverse=True)
 
 
 def test_asides_of_the_assistant_are_told_in_talks_alone() -> None:

@@ -173,6 +173,23 @@ def test_an_error_with_status_200(dialect: Dialect, streamed: bool) -> None:
     assert caught.value.verdict.stated_limit == 8192
 
 
+@pytest.mark.parametrize("streamed", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize(
+    ("code", "said", "kind"),
+    [
+        (1039, "token limit", ErrorKind.INPUT_OVERFLOW),
+        (2013, "invalid params, context window exceeds limit", ErrorKind.INPUT_OVERFLOW),
+        (1008, "insufficient balance", ErrorKind.QUOTA),
+    ],
+)
+def test_a_refusal_in_a_field_of_its_own(code: int, said: str, kind: ErrorKind, streamed: bool) -> None:
+    """MiniMax answers 200 without a choice and says in `base_resp` that nothing came of it."""
+    body = {"id": "1", "choices": None, "base_resp": {"status_code": code, "status_msg": said}}
+    with serving(OPENAI_CHAT, [Fail(200, body)] * 2) as (provider, _), pytest.raises(CallFailed) as caught:
+        provider.complete(request(OPENAI_CHAT), (lambda text: None) if streamed else None)
+    assert caught.value.verdict.kind is kind
+
+
 @EVERY_DIALECT
 @pytest.mark.parametrize("after", [None, 3], ids=["before the first byte", "while streaming"])
 def test_cancelling_from_another_thread(dialect: Dialect, after: int | None) -> None:

@@ -7,6 +7,20 @@ from collections.abc import Iterator
 from tests.redact.corpus import Item, filled
 
 HARMLESS: dict[str, tuple[str, ...]] = {
+    "logging in": (
+        "log in with your company account and continue",
+        "Log in as admin and open Settings.",
+        "logging in with SSO / SAML is not supported",
+        "einloggen mit Fingerabdruck und Gesicht",
+        "accedi con Google e continua",
+        "username bob secret manager role",
+        "The wifi key is on the fridge.",
+        "The combination of the two keys is unique.",
+        "we changed the password to something longer",
+        "Enter your PIN, then press OK.",
+        "bcrypt.hash(password, 12)",
+        "jwt.verify(token, process.env.SECRET)",
+    ),
     "codes that are none": (
         "OTP_VERSION=26.2.5",
         "OTP_LENGTH = 6",

@@ -60,9 +60,9 @@ class Model:
 
     def script(self) -> Iterator[Step]:
         while True:
-            yield self._answer
+            yield self.answer
 
-    def _answer(self, seen: Seen) -> Step:
+    def answer(self, seen: Seen) -> Step:
         if seen.body["model"] == SUMMARIES:
             return self._summary()
         said = newest(seen)

@@ -11,10 +11,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Any
 
+import psycopg
 import pytest
 
 from leporello.errors import StoreUnavailable
+from leporello.gateway import postgres_queue
 from leporello.gateway.background import JobQueue, QueuedJob, ThreadQueue, open_queue
+from leporello.store.postgres.database import BoundedAsyncConnection
 from tests.scaleout.dying import die_at_work
 from tests.scaleout.plant import PATIENCE
 from tests.store.server import Server
@@ -128,3 +131,32 @@ async def test_the_queue_survives_a_restart_of_the_database(server: Server, data
         while not await asyncio.to_thread(queue.submit, QueuedJob("note", "after", {"name": "after"})):
             await asyncio.sleep(0.1)
         await happens(enough.is_set, "all jobs are done")
+
+
+async def test_a_job_is_told_of_and_not_waited_for(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also after a while in which the server had nothing to tell, and after its line was cut.
+
+    A worker that looked by the clock would find nothing before this test gives up.
+    """
+    monkeypatch.setattr(postgres_queue, "POLL_SECONDS", 10 * PATIENCE)
+    monkeypatch.setattr(BoundedAsyncConnection, "answer_seconds", 0.5)
+    done: list[int] = []
+
+    def listeners() -> set[int]:
+        with psycopg.connect(database, autocommit=True) as watcher:
+            rows = watcher.execute("SELECT pid FROM pg_stat_activity WHERE query LIKE 'LISTEN%'").fetchall()
+        return {pid for (pid,) in rows}
+
+    queue = open_queue(database)
+    async with queue.serving({"note": lambda facts: done.append(facts["number"])}):
+        await happens(lambda: len(listeners()) == 1, "it listens")
+        first = listeners()
+        await asyncio.sleep(1.5)
+        assert await asyncio.to_thread(queue.submit, QueuedJob("note", "a", {"number": 1}))
+        await happens(lambda: done == [1], "it was told")
+        assert listeners() == first
+        with psycopg.connect(database, autocommit=True) as other:
+            other.execute("SELECT pg_terminate_backend(%s)", (*first,))
+        await happens(lambda: len(listeners() - first) == 1, "it listens again")
+        assert await asyncio.to_thread(queue.submit, QueuedJob("note", "b", {"number": 2}))
+        await happens(lambda: done == [1, 2], "it was told again")

@@ -14,6 +14,9 @@ import pytest
 from leporello.errors import StoreUnavailable
 from leporello.gateway.background import QueuedJob, open_queue
 from leporello.gateway.server import open_when_there
+from leporello.store import open_store
+from leporello.testing.stub_server import Hold, Say
+from leporello.usage import CanonicalUsage
 from tests.scaleout.plant import MODEL, Talker, plant, until
 from tests.store.server import Server
 
@@ -92,3 +95,38 @@ def test_a_database_that_answers_no_is_an_error_at_once(server: Server) -> None:
     """Waiting would not make a missing database appear."""
     with pytest.raises(StoreUnavailable, match="does not exist"):
         open_when_there(server.url("no_such_database"))
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages", "/v1/responses"])
+def test_a_stream_under_way_ends_though_the_database_is_silent(
+    tmp_path: Path, server: Server, database: str, path: str
+) -> None:
+    """What the model says needs no database; what the key's day had reserved for it is free again afterwards."""
+    release = threading.Event()
+    cap = "max_output_tokens" if path == "/v1/responses" else "max_tokens"
+    said = {"input" if path == "/v1/responses" else "messages": [{"role": "user", "content": "Hello"}]}
+    body = {"model": MODEL, "stream": True, cap: 900, **said}
+    headers = {"authorization": "Bearer mine"}
+    flags = {"gateway.tokens_per_day": 2_000}
+    with plant(tmp_path, database, workers=1, flags=flags) as made, open_store(database) as store:
+
+        def reserved() -> int:
+            with store.database.read() as tx:
+                row = tx.row("SELECT count(*) FROM reservations WHERE id <> '' AND expires > ?", store.database.now())
+            return 0 if row is None else int(row[0])
+
+        url = made.workers[0].url + path
+        made.model.answer = lambda _: Hold(Say("All is well. " * 20, usage=CanonicalUsage(70, 30)), release)
+        with httpx2.stream("POST", url, json=body, headers=headers, timeout=60) as answer:
+            assert reserved() == 1
+            with server.silent():
+                release.set()
+                began = time.monotonic()
+                data = answer.read()
+                assert time.monotonic() - began < SLOW_MACHINE
+                assert httpx2.post(url, json=body, headers=headers, timeout=60).status_code == 503
+                assert time.monotonic() - began < PROMISED + SLOW_MACHINE
+        assert b"All is" in data
+        assert b"before it was whole" not in data
+        until(lambda: reserved() == 0, "nothing stays reserved")
+        until(lambda: httpx2.post(url, json=body, headers=headers, timeout=60).status_code == 200, "it goes on")

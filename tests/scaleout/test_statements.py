@@ -10,7 +10,7 @@ import pytest
 
 from tests.gateway.clerks import close_clients
 from tests.gateway.house import STORE_URL, House
-from tests.gateway.test_statements import Listen, check_agent_message, check_passed_request
+from tests.gateway.test_statements import Listen, check_agent_message, check_budgeted_request, check_passed_request
 from tests.store.server import Server
 from tests.support.statements import Heard, listening_to_postgres, log_statements
 
@@ -29,6 +29,8 @@ def listen(server: Server) -> Iterator[Listen]:
     close_clients()
 
 
-@pytest.mark.parametrize("check", [check_agent_message, check_passed_request], ids=lambda check: check.__name__)
+@pytest.mark.parametrize(
+    "check", [check_agent_message, check_passed_request, check_budgeted_request], ids=lambda check: check.__name__
+)
 def test_on_postgres(check: Callable[[Path, Listen], None], listen: Listen, tmp_path: Path) -> None:
     check(tmp_path, listen)

@@ -32,7 +32,7 @@ RELEASED = {
 }
 
 # Not conversation data: the directory finds the conversation of an id, the rest belongs to the store or its index.
-KEYED_OTHERWISE = {"directory", "migrations", "index_state", "documents"}
+KEYED_OTHERWISE = {"directory", "migrations", "index_state", "documents", "reservations"}
 
 
 def fingerprint(migration: Migration) -> str:

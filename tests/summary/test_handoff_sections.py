@@ -23,8 +23,8 @@ from leporello.summaries.sections import (
     goal,
     read_file_line,
     resolved_questions,
-    state_lines,
 )
+from leporello.summaries.work_state import state_lines
 
 ALL = range(1, 1_000)
 

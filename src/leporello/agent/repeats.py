@@ -21,7 +21,7 @@ from leporello.tools.base import ToolResult
 TELL_AFTER = 2  # repeats in a row after which the model is told
 STOP_AFTER = 3  # repeats after that, before the turn is ended
 WAITED_SECONDS = 5.0  # a call that took so long and did not fail was a wait for something, not a circle
-MOST_SEEN, MOST_WORDS = 4_000, 50
+MOST_SEEN, MOST_WORDS, MOST_FAILING = 4_000, 50, 200
 STALE_TELL, STALE_STOP = 30.0, 36.0  # calls without news: so many until the model is told, and until the turn is ended
 STALE_WAIT = 0.5  # what a wait counts that brought nothing new
 STALE_WORDS = 0.5  # a call with words of its own that succeeded, and said only what others had said
@@ -29,6 +29,7 @@ STALE_FAILURE = 0.5  # the same failure after something was changed
 STALE_NUMBERS = 0.25  # only numbers were new, or the same call was made again and brought something else
 KEEP_STALE = 10.0  # a count from which on it is worth storing
 ALIKE = 0.5  # what a call counts that is only alike: the same but for numbers, or with other arguments the same failure
+FUTILE_TELL, FUTILE_STOP = 12, 16  # the same failures of one call, whatever stands between, while nothing is changed
 LEAST_NEW = 2  # words that a failure must have beyond those of earlier ones to be another
 LEAST_TOLD = 12  # letters a failure must have to be known again by its words alone; `(no output)` says nothing
 _BLANKS = lazy_regex(r"(?:\\[nrt]|\s)+")
@@ -43,6 +44,12 @@ _ASSIGNED = lazy_regex(
 """A variable that is set for a command."""
 _IDLE = lazy_regex(r"(?:\s*(?:\w+=\S*\s+)*(?:echo|printf|sleep|true|:)(?:[ \t][^;|&<>$`\n]*)?(?:&&|;|\n|$))+")
 """A command that only says what it was given, or waits."""
+_CHANGES = lazy_regex(
+    r">(?!&)|\b(?:sed -i|perl -p?i|mv|cp|rm|ln|tee|patch|chmod|chown|mkdir|touch|kill|export|unset|npm|pip|apt|brew"
+    r"|cargo add|make|install|checkout|switch|reset|restore|merge|rebase|pull|apply|stash|restart|up|run|exec)\b"
+)
+"""Words of commands that may change what fails."""
+_SILENT = ("", "(no output)")
 _TEMPORARY = lazy_regex(r"/(?:var/)?tmp/[^\s'\":,)]+|\btmp[\w.]{4,}")
 # What a clock, a process table or a generator of ids says differs from one run to the next.
 _NOISE = lazy_regex(
@@ -72,13 +79,16 @@ class _Digests(Struct, frozen=True):
     is_echo: bool
     """It said something, and nothing but what it was given."""
     writes: bool
+    may_change: bool
+    """It changed a file, or it is a command that may have."""
+    is_silent: bool
     failed: bool
     complaint: tuple[str, ...]
     """The words of a failure, each for itself: one that is new among known ones is a name, no news."""
 
     @property
     def all(self) -> tuple[str, ...]:
-        return (self.form, self.same, *self.alike, self.words, self.numbers, *self.complaint)
+        return (self.asked, self.form, self.same, *self.alike, self.words, self.numbers, *self.complaint)
 
 
 class Repeats(Struct):
@@ -88,6 +98,8 @@ class Repeats(Struct):
     in_a_row: float = 0
     told: bool = False
     stale: float = 0
+    futile: dict[str, int] = field(default_factory=dict)
+    """How often each call failed in the same way since a file was changed."""
     _last: str = ""
     _waited: bool = False
     _changed: bool = False
@@ -99,20 +111,35 @@ class Repeats(Struct):
         waited = seconds >= WAITED_SECONDS and not found.failed
         known, near = found.same in self._seen, any(digest in self._seen for digest in found.alike)
         is_news = self._is_news(found)
-        self._count_stale(found, is_news, waited, known)
+        is_swept = found.form in self._seen and found.asked not in self._seen
+        self._count_stale(found, is_news, waited, known, is_swept)
+        self._count_futile(found, waited)
         self._remember(found)
         self._last, self._waited, self._changed = found.asked, waited, found.writes and is_news
         if waited or not (known or near):
-            self.in_a_row, self.told = 0, self.told and self.stale >= STALE_TELL
+            self.in_a_row, self.told = 0, self.told and (self.stale >= STALE_TELL or self._most_futile >= FUTILE_TELL)
             return False
         self.in_a_row += 1 if known else ALIKE
         return known
+
+    @property
+    def _most_futile(self) -> int:
+        return max(self.futile.values(), default=0)
+
+    def _count_futile(self, found: _Digests, waited: bool) -> None:
+        """One failing call among ever new ones that bring something: nothing is done about the failure."""
+        if found.may_change:
+            self.futile.clear()
+        elif found.failed and not waited:
+            self.futile[found.same] = self.futile.pop(found.same, 0) + 1
+            if len(self.futile) > MOST_FAILING:
+                del self.futile[next(iter(self.futile))]
 
     def _is_news(self, found: _Digests) -> bool:
         new = sum(word not in self._seen for word in found.complaint)
         return found.words not in self._seen and (not found.complaint or new >= LEAST_NEW)
 
-    def _count_stale(self, found: _Digests, is_news: bool, waited: bool, known: bool) -> None:
+    def _count_stale(self, found: _Digests, is_news: bool, waited: bool, known: bool, is_swept: bool) -> None:
         if is_news and (waited or found.asked != self._last):
             # What is written is no news by itself; it may bring some.
             self.stale = self.stale if found.writes else 0
@@ -124,7 +151,9 @@ class Repeats(Struct):
             pass
         elif is_news or found.numbers not in self._seen:
             self.stale += STALE_NUMBERS
-        elif not found.failed and not found.is_echo and found.form not in self._seen:
+        elif (
+            not found.failed and not found.is_echo and (found.form not in self._seen or (is_swept and found.is_silent))
+        ):
             self.stale += STALE_WORDS
         else:
             self.stale += 1
@@ -136,9 +165,16 @@ class Repeats(Struct):
 
     def advice(self) -> str:
         """What the model is told, once in a row of repeats; empty otherwise."""
-        if self.told or (self.in_a_row < TELL_AFTER and self.stale < STALE_TELL):
+        is_futile = self._most_futile >= FUTILE_TELL
+        if self.told or (self.in_a_row < TELL_AFTER and self.stale < STALE_TELL and not is_futile):
             return ""
         self.told = True
+        if is_futile:
+            return (
+                f"One of these calls has failed {self._most_futile} times in the same way, and nothing was changed in "
+                "between. Calling it again will not help: change what it complains of, or say what is in the way. "
+                "After a few more the turn is stopped."
+            )
         if self.in_a_row < TELL_AFTER:
             return (
                 "For many calls nothing has come that was not known already. Going on like this will not help: "
@@ -151,11 +187,13 @@ class Repeats(Struct):
 
     @property
     def worth_keeping(self) -> bool:
-        return self.in_a_row > 0 or self.stale >= KEEP_STALE
+        return self.in_a_row > 0 or self.stale >= KEEP_STALE or self._most_futile > 1
 
     @property
     def too_many(self) -> bool:
-        return self.in_a_row >= TELL_AFTER + STOP_AFTER or self.stale >= STALE_STOP
+        if self.in_a_row >= TELL_AFTER + STOP_AFTER or self.stale >= STALE_STOP:
+            return True
+        return self._most_futile >= FUTILE_STOP
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -163,6 +201,7 @@ class Repeats(Struct):
             "in_a_row": self.in_a_row,
             "told": self.told,
             "stale": self.stale,
+            "futile": self.futile,
             "last": self._last,
             "waited": self._waited,
             "changed": self._changed,
@@ -178,7 +217,9 @@ class Repeats(Struct):
         )
         seen, last = dict.fromkeys(map(str, kept["seen"])), str(kept.get("last", ""))
         flags = (bool(kept.get(name)) for name in ("waited", "changed"))
-        return cls(seen, row, bool(kept.get("told")), stale, last, *flags)
+        failing = kept.get("futile")
+        futile = {str(k): n for k, n in failing.items() if isinstance(n, int)} if isinstance(failing, dict) else {}
+        return cls(seen, row, bool(kept.get("told")), stale, futile, last, *flags)
 
 
 def _failed(result: ToolResult) -> bool:
@@ -221,6 +262,8 @@ def _digests(call: ToolCall, result: ToolResult) -> _Digests:
         numbers=_hash("numbers", *sorted(words), "", *sorted(numbers)),
         is_echo=not words and _WORDS.search(result.text) is not None and not _is_write(result),
         writes=_is_write(result),
+        may_change=not _failed(result) and (_is_write(result) or _CHANGES.search(arguments) is not None),
+        is_silent=result.text.strip() in _SILENT,
         failed=_failed(result),
         complaint=tuple(sorted(f"!{word}" for word in words)[:MOST_WORDS]) if _failed(result) else (),
     )

@@ -12,12 +12,13 @@ import hashlib
 import ipaddress
 import math
 import os
+import secrets
 import threading
 import time
 import zlib
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -25,11 +26,12 @@ from typing import Any
 import zstandard
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from leporello.errors import StoreError
 from leporello.gateway.api_errors import ApiError, RequestRefused, refuse
 from leporello.gateway.auth import Client
 from leporello.models import cost, model_facts
 from leporello.store import Store
-from leporello.store.records import InsightsQuery, UsageTotals
+from leporello.store.records import DayUse, InsightsQuery, Reservation, UsageTotals
 from leporello.usage import CanonicalUsage
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -274,17 +276,19 @@ UNDER_WAY_SECONDS = 5.0
 _NANOS = 1_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class DayLeft:
-    """What a client may still use today; infinite where nothing limits it."""
-
-    tokens: float
-    dollars: float
+HELD_SECONDS = 15.0
+"""How long a reservation outlives a worker that died."""
+RENEW_SECONDS = 4.0
+MOST_RESERVED = 10**10
+"""Tokens: whatever a request claims that it may use, sums of many can be stored."""
 
 
 @dataclass(frozen=True, slots=True)
 class DailyBudget:
-    """Refuses a client whose day is used up. What was begun is finished: its cost is known only afterwards."""
+    """Refuses a client whose day is used up. What was begun is finished: its cost is known only afterwards.
+
+    What requests under way may use is reserved in the store, where all workers see it.
+    """
 
     store: Store
     tokens: int
@@ -293,7 +297,7 @@ class DailyBudget:
     clock: Callable[[], float] = time.time
     models: Mapping[str, Mapping[str, Any]] | None = None
     """The user's own facts, which may state prices."""
-    _under_way: Counter[tuple[str, str]] = field(default_factory=Counter)
+    _held: dict[str, Reservation] = field(default_factory=dict)
     _usual: OrderedDict[tuple[str, str], float] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     """Turns of agents begin in threads of their own."""
@@ -307,18 +311,23 @@ class DailyBudget:
         tokens = (key.tokens_per_day if key.tokens_per_day is not None else self.tokens) or math.inf
         return tokens, (key.dollars_per_day if key.dollars_per_day is not None else self.dollars) or math.inf
 
-    def check(self, client: Client, model: str = "") -> DayLeft:
-        """What is left; raises `RequestRefused` (429) until the day ends when nothing is."""
-        tokens, dollars = self._of_day(client)
+    def check(self, client: Client, model: str = "") -> None:
+        """Raises `RequestRefused` (429) until the day ends when nothing of it is left."""
+        self._check_price(client, model)
+        if self.limits(client):
+            owner = owner_of(client)
+            self._check_use(client, self.store.usage.of_day(owner, self._today(), self._aside(owner)))
+
+    def _check_price(self, client: Client, model: str) -> None:
+        dollars = self._of_day(client)[1]
         if dollars < math.inf and model and model_facts(model, overrides=self.models).prices is None:
             text = f"This key has a budget in dollars, and no price of {model[:100]!r} is known. "
             raise refuse(400, "model_without_price", text + "An entry of its name under `models` can state its prices.")
-        if tokens == dollars == math.inf:
-            return DayLeft(tokens, dollars)
-        used, paid = self._spent(owner_of(client), int(self.clock()) // DAY * DAY)
-        if used >= tokens or paid >= dollars:
-            raise self._used_up(f"{tokens:,} tokens" if used >= tokens else f"{dollars:,} dollars")
-        return DayLeft(tokens - used, dollars - paid)
+
+    def _check_use(self, client: Client, use: DayUse) -> None:
+        tokens, dollars = self._of_day(client)
+        if use.tokens >= tokens or use.cost >= dollars:
+            raise self._used_up(f"{tokens:,} tokens" if use.tokens >= tokens else f"{dollars:,} dollars")
 
     def usual_output(self, owner: str, model: str) -> int:
         """About the longest answer that this owner lately got of this model."""
@@ -331,50 +340,69 @@ class DailyBudget:
             if len(self._usual) > MOST_CLIENTS:
                 self._usual.popitem(last=False)
 
-    def reserved(self, owner: str) -> tuple[int, int]:
-        """What requests of an owner that are under way may use: tokens, and billionths of a dollar."""
-        return self._under_way[owner, "tokens"], self._under_way[owner, "nanos"]
+    def reserve(self, client: Client, model: str, usage: CanonicalUsage) -> Reservation | None:
+        """Reserve what a request may use, or refuse it: with others that are under way it may pass the day.
 
-    @contextmanager
-    def under_way(
-        self, owner: str, left: DayLeft, model: str, usage: CanonicalUsage, before: tuple[int, int] = (0, 0)
-    ) -> Iterator[None]:
-        """Let a request pass that may use so much, or refuse it: with others that are under way it may pass the day.
-
-        One alone passes. `before` is what was reserved before `left` was read: what ended since may not be in it.
+        One alone passes. None for a client without a budget. Release it once the store has counted what was used.
         """
-        if min(left.tokens, left.dollars) == math.inf:
-            yield
-            return
-        nanos = round((cost(usage, model_facts(model or None, overrides=self.models)) or 0.0) * _NANOS)
-        kept = {(owner, "tokens"): usage.total_tokens, (owner, "nanos"): nanos}
-        with self._lock:
-            tokens, paid = map(max, self.reserved(owner), before)
-            is_alone = not tokens and not paid
-            if not is_alone and (tokens + usage.total_tokens > left.tokens or paid + nanos > left.dollars * _NANOS):
+        self._check_price(client, model)
+        if not self.limits(client):
+            return None
+        owner = owner_of(client)
+        money = cost(usage, model_facts(model or None, overrides=self.models)) or 0.0
+        wanted = Reservation(owner, secrets.token_hex(12), min(usage.total_tokens, MOST_RESERVED), money)
+
+        def admit(use: DayUse) -> None:
+            self._check_use(client, use)
+            if not use.reserved_tokens and not use.reserved_cost:
+                return
+            tokens, dollars = self._of_day(client)
+            taken = use.tokens + use.reserved_tokens + wanted.tokens
+            if taken > tokens or use.cost + use.reserved_cost + wanted.cost > dollars:
                 text = "Requests of this key that are under way may use up what is left of its day. "
                 raise refuse(429, "daily_limit_exceeded", text + "Try again when they end.", UNDER_WAY_SECONDS)
-            self._under_way.update(kept)
+
+        self.store.usage.reserve(wanted, self._today(), self._aside(owner), HELD_SECONDS, admit)
+        with self._lock:
+            self._held[wanted.id] = wanted
+        return wanted
+
+    def release(self, held: Reservation) -> None:
+        """Give a reservation back. Where the store can't be reached it is renewed no more, and so ends by itself."""
+        with self._lock:
+            self._held.pop(held.id, None)
+        self.store.usage.release(held)
+
+    def renew(self) -> None:
+        """Hold what this process has reserved for longer; to be called every `RENEW_SECONDS`."""
+        with self._lock:
+            held = list(self._held.values())
+        if held:
+            self.store.usage.renew_reservations(held, HELD_SECONDS)
+
+    @contextmanager
+    def under_way(self, client: Client, model: str, usage: CanonicalUsage) -> Iterator[None]:
+        """Reserve what may be used until the block ends."""
+        held = self.reserve(client, model, usage)
         try:
             yield
         finally:
-            with self._lock:
-                self._under_way.subtract(kept)
+            if held is not None:
+                with suppress(StoreError):
+                    self.release(held)
 
     @contextmanager
     def turn(self, client: Client, model: str) -> Iterator[None]:
         """Let a turn of an agent pass that uses about as much as the last ones, or refuse it."""
         owner, turn = owner_of(client), f"turn of {model}"
-        before = self.reserved(owner)
-        left = self.check(client, model)
-        if min(left.tokens, left.dollars) == math.inf:
+        with self.under_way(client, model, CanonicalUsage(0, self.usual_output(owner, turn))):
+            if not self.limits(client):
+                yield
+                return
+            today, aside = self._today(), self._aside(owner)
+            used = self.store.usage.of_day(owner, today, aside).tokens
             yield
-            return
-        with self.under_way(owner, left, model, CanonicalUsage(0, self.usual_output(owner, turn)), before):
-            today = int(self.clock()) // DAY * DAY
-            used, _ = self._spent(owner, today)
-            yield
-            self.learn(owner, turn, self._spent(owner, today)[0] - used)
+            self.learn(owner, turn, self.store.usage.of_day(owner, today, aside).tokens - used)
 
     def _used_up(self, what: str) -> RequestRefused:
         now = self.clock()
@@ -385,7 +413,7 @@ class DailyBudget:
 
     def set_aside(self, owner: str, totals: UsageTotals) -> None:
         """Remember today's usage that no conversation will show: of a deleted one, or of one the provider keeps."""
-        today = int(self.clock()) // DAY * DAY
+        today = self._today()
         for name, amount in (("tokens", totals.usage.total_tokens), ("nanos", round(totals.cost * _NANOS))):
             if amount:
                 self.store.state.add(None, _counter(owner, today, name), amount)
@@ -393,7 +421,7 @@ class DailyBudget:
 
     def set_aside_conversation(self, owner: str, id: str) -> None:
         """Called before it is deleted: deleting gives nothing back."""
-        today = int(self.clock()) // DAY * DAY
+        today = self._today()
         used = self.store.usage.insights(InsightsQuery(since=today, conversation=id, catch_up=False))
         self.set_aside(owner, used.totals)
 
@@ -402,10 +430,12 @@ class DailyBudget:
         for usage in usages:
             self.set_aside(owner, UsageTotals(usage, 1, cost(usage, facts) or 0.0))
 
-    def _spent(self, owner: str, today: int) -> tuple[int, float]:
-        totals = self.store.usage.of_owner(owner, today)
-        aside = [self.store.state.get(None, _counter(owner, today, name)) or 0 for name in ("tokens", "nanos")]
-        return totals.usage.total_tokens + aside[0], totals.cost + aside[1] / _NANOS
+    def _today(self) -> int:
+        return int(self.clock()) // DAY * DAY
+
+    def _aside(self, owner: str) -> tuple[str, str]:
+        today = self._today()
+        return _counter(owner, today, "tokens"), _counter(owner, today, "nanos")
 
 
 def owner_of(client: Client) -> str:

@@ -30,7 +30,9 @@ from leporello.store.postgres.database import BoundedAsyncConnection, BoundedCon
 CONCURRENCY = 2
 BEAT_SECONDS = 3.0
 DEAD_SECONDS = 10.0
-POLL_SECONDS = 1.0  # each look costs a millisecond of every worker, whether there is work or not
+POLL_SECONDS = 5.0
+"""How often a worker looks for what it was not told of: jobs to be tried again, those of dead workers, and all of them
+where a pooler stands between that passes no notifications on. Each look costs a millisecond of every worker."""
 PAUSE_SECONDS = 1.0
 SUBMIT_SECONDS = 5.0
 CONNECT_SECONDS = 5
@@ -144,12 +146,12 @@ class PostgresQueue:
         # A worker that is told to end while the database is away says that it is away, not that it was told to end.
         while self._app is app:
             try:
-                # It polls: a listening connection would not come back after a restart of the database.
+                # The server tells of new jobs. A line to it that is lost, and can't be made again, ends the worker.
                 await app.run_worker_async(
                     queues=["leporello"],
                     concurrency=CONCURRENCY,
                     install_signal_handlers=False,
-                    listen_notify=False,
+                    listen_notify=True,
                     fetch_job_polling_interval=POLL_SECONDS,
                     abort_job_polling_interval=60.0,
                     update_heartbeat_interval=BEAT_SECONDS,

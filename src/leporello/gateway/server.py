@@ -20,7 +20,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
 
 from leporello.agent.endpoints import choose_model
 from leporello.config import Home, Settings, load_settings
@@ -93,7 +93,8 @@ class Gateway:
         @asynccontextmanager
         async def lifespan(_: Starlette) -> AsyncIterator[None]:
             chats = [platform.run(PlatformInbox(platform.name, sessions)) for platform in self.platforms]
-            tasks = [asyncio.create_task(work) for work in (sessions.watch(), background.sweep(), *chats)]
+            lasting = (sessions.watch(), background.sweep(), proxy.renew(), *chats)
+            tasks = [asyncio.create_task(work) for work in lasting]
             async with upstreams, self.queue.serving(background.handlers):
                 self.ready = True
                 yield
@@ -163,9 +164,17 @@ async def not_found(request: Request, error: Exception) -> Response:
     if getattr(error, "status_code", 404) != 404:
         found = ApiError(405, "method_not_allowed", "This path does not take that method.")
     reply = found.response(dialect_of_path(request.url.path))
-    # With a wrong method: those it takes.
-    reply.headers.update(getattr(error, "headers", None) or {})
+    if found.status == 405:
+        reply.headers["allow"] = ", ".join(sorted(_methods(request)))
     return reply
+
+
+def _methods(request: Request) -> set[str]:
+    """All methods of a path: each may be a route of its own."""
+    routes = [route for route in request.app.routes if isinstance(route, Route)]
+    return {
+        name for route in routes if route.matches(request.scope)[0] is not Match.NONE for name in route.methods or ()
+    }
 
 
 async def broken(request: Request, _: Exception) -> Response:

@@ -39,6 +39,14 @@ _NEW_TEXT_KEYS = ("new_string", "new_str", "newText", "content", "file_text", "i
 _OLD_TEXT_KEYS = ("old_string", "old_str", "oldText")
 _WRAPPER_KEYS = ("output", "stdout", "content", "result", "text")
 _HEREDOC = lazy_regex(r"<<-?\s*['\"]?(\w+)['\"]?")
+_BODY = lazy_regex(
+    r"<<-?[ ]?(['\"]?)([A-Za-z_]\w{0,40})\1([^\n]{0,400})\n.{0,200000}?(?:^[ \t]{0,40}\2[ \t]{0,8}$|\Z)", re.M | re.S
+)
+"""A here-document with its text: what a program is given to write or to run says nothing of what the command does."""
+_LOOKS = lazy_regex(
+    r"(?:^|[;&|]{1,2})\s{0,9}(?:cat|ls|find|head|tail|sed|nl|less|rm|mkdir|cp|mv|touch|echo|cd)\b[^;&|\n]{0,2000}"
+)
+"""A command that looks at files or moves them, whatever they are called."""
 _SPACES = lazy_regex(r"\s+")
 HEADING_CHARS = 72
 ROOT_SHARE = 0.75
@@ -52,7 +60,10 @@ _I = re.IGNORECASE
 _COMMANDS: tuple[tuple[str, re.Pattern[str]], ...] = (
     (
         "git_write",
-        lazy_regex(r"\bgit (?:-\S+ )*(?:commit|push|merge|tag|rebase|cherry-pick|revert)\b|\bgh pr (?:create|merge)"),
+        lazy_regex(
+            r"\bgit (?:-\S+ )*(?:commit|push|merge|tag|rebase|cherry-pick|revert|checkout|switch|restore|reset"
+            r"|apply|am|stash(?! (?:list|show)))(?![\w-])|\bgh pr (?:create|merge)"
+        ),
     ),
     ("git_read", lazy_regex(r"\b(?:git|gh|hg|svn)\b")),
     ("search", lazy_regex(r"\b(?:rg|grep|ag|ack|findstr)\b")),
@@ -98,10 +109,11 @@ _TOOL_NAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
 def tool_class(name: str, command: str) -> str:
     """What kind of work a call does: by its command when it runs one, else by the tool's name."""
     if command:
-        shell = _COMMENT.sub("", command) if "#" in command else command
+        shell = _BODY.sub(r"\3", command) if "<<" in command else command
+        shell = _COMMENT.sub("", shell) if "#" in shell else shell
         shell = shell if _RUNS_TEXT.search(shell) else _QUOTED.sub("''", shell)
         for label, pattern in _COMMANDS:
-            if pattern.search(shell):
+            if pattern.search(shell) and (label != "check" or pattern.search(_LOOKS.sub("", shell))):
                 return label
         return "shell"
     for label, pattern in _TOOL_NAMES:

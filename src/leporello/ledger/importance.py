@@ -108,6 +108,10 @@ class Vocabulary(Struct):
         rarity = {count: math.log(total / (count + 0.5)) for count in set(counts)}
         return dict(zip(words, map(rarity.__getitem__, counts), strict=True))
 
+    def rarity(self, word: str) -> float:
+        """How rare a word is among the messages so far."""
+        return math.log((self.messages + PRIOR_MESSAGES + 1) / (self.frequency.get(word, 0) + 0.5))
+
 
 class Source(Struct, frozen=True):
     """Where units come from: who said them, for a result what kind of call, and the size of the whole message."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -32,6 +33,9 @@ MOST_CHANGES = 3
 _COMMIT = lazy_regex(r"\bgit (?:-\S+ )*commit\b")
 _ADDED = lazy_regex(r"\bgit (?:-\S+ )*add ([^;&|\n]{1,2000})")
 _ADDS_ALL = lazy_regex(r"\bgit (?:-\S+ )*(?:add (?:-A|--all|-u|\.(?:\s|$))|commit (?:-\S+ )*-\w{0,9}a)")
+_INSTRUCTIONS = lazy_regex(
+    r"\A\s{0,8}<(\w{0,30}[_-]?instructions)>.{0,200000}</\1>\s{0,8}\Z", re.DOTALL | re.IGNORECASE
+)
 OUTCOME_CHARS = 90
 SPOKEN_CHARS = 20_000
 MOST_SETTINGS = 400
@@ -193,7 +197,9 @@ class Ledger:
             self._close_asks(number, cancelled=True)
             self.asks.append(Ask(number, words, answered_by=number, cancelled=True))
             return
-        self.asks.append(Ask(number, words))
+        if not _INSTRUCTIONS.match(words):
+            # What a client sends along from a file is to be kept, and asks for nothing.
+            self.asks.append(Ask(number, words))
         small_talk = phrasing.is_small_talk([ask.text for ask in self.asks[-phrasing.MESSAGES_LOOKED_AT :]])
         sentences = phrasing.rule_sentences(prose(words))
         if len(sentences) > LONG_MESSAGE:
@@ -370,10 +376,11 @@ def _outcome(facts: MessageFacts) -> str:
     return one_line(chosen[0], OUTCOME_CHARS) if chosen else ""
 
 
-VERSION = 12
+VERSION = 13
 """Since 5 with values by subject, since 6 with names and times, since 8 with the files of commands and with records,
 since 9 with what was spoken of again, since 10 with what may have been, since 11 with the steps of a plan, since 12
-with what is shown together; earlier ones are made anew."""
+with what is shown together, since 13 with what commands do beside
+the texts they are given; earlier ones are made anew."""
 
 
 @dataclass(slots=True)

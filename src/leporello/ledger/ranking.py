@@ -1,7 +1,12 @@
-"""The units of a span, those that tell most first."""
+"""The units of a span, those that tell most first.
+
+What was told already tells less: in work, a word is worth half with each unit before that has it. The order of what
+is left is the greedy one for a sum that grows ever more slowly, so that a fold tells of many things (decision 0060).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterator
 from heapq import heapify, heappop, heappush
 from operator import attrgetter
@@ -12,7 +17,7 @@ from msgspec import Struct
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import common_folder
 from leporello.ledger.facts import EarlierLine, UnitFacts
-from leporello.ledger.importance import user_weight
+from leporello.ledger.importance import Vocabulary, user_weight, words_of
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.sentence_pieces import gives_value
 from leporello.ledger.units import INTENT
@@ -24,6 +29,12 @@ NEWER_VALUE = 1.0
 """What a sentence is worth beside its score that says something else about a thing than an earlier one."""
 RECENT = 1.5
 """What the newest of the values that the user stated is worth more than the first."""
+REPEATED = 0.3
+"""What it costs when the words of a unit tell less than they would alone, for each e-fold."""
+LEAST_TOLD = 0.1
+"""For units without a word."""
+TOLD_AGAIN = 0.5
+"""What is left of a word's worth with each unit that has it."""
 _ROOM = 1 << 20
 """Places that each message has for its units."""
 _SCORE = attrgetter("score")
@@ -50,6 +61,38 @@ class RankedUnit(Struct, frozen=True):
         return self.unit.position
 
 
+class _Telling(Struct, frozen=True, gc=False):
+    """The words of a unit, each once, and how much they would tell alone."""
+
+    words: tuple[str, ...]
+    alone: float
+
+
+class _Novelty:
+    """What words still tell beside the units that were taken."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._rarity: dict[str, float] = {}
+        self._left: dict[str, float] = {}
+
+    def telling(self, text: str) -> _Telling:
+        words = tuple(dict.fromkeys(words_of(text)))
+        for word in words:
+            if word not in self._rarity:
+                self._rarity[word] = self._left[word] = self._vocabulary.rarity(word)
+        return _Telling(words, sum(map(self._rarity.__getitem__, words)))
+
+    def loss(self, telling: _Telling) -> float:
+        """By how much a score falls for what was taken before."""
+        left = sum(map(self._left.__getitem__, telling.words))
+        return REPEATED * math.log((telling.alone + LEAST_TOLD) / (left + LEAST_TOLD))
+
+    def take(self, telling: _Telling) -> None:
+        for word in telling.words:
+            self._left[word] *= TOLD_AGAIN
+
+
 def is_talk(ledger: Ledger) -> bool:
     """Without a single tool call it is a talk: nobody's words are requests, and nothing is done."""
     return not any(facts.role == "tool" for facts in ledger.facts.values())
@@ -71,6 +114,9 @@ class Ranking:
         self._covered = covered = sorted(number for number in numbers if number in ledger.facts)
         self._span = frozenset(covered)
         self._bonus = user_weight() if self._is_talk else 0.0
+        # Between people what comes up again is what they care about.
+        self._novelty = None if self._is_talk else _Novelty(ledger.vocabulary)
+        self._tellings: dict[int, _Telling] = {}
         # Of a few hundred messages something is shown: the units of the others are never looked at. Those of one score
         # come in the order of the conversation, a message before its units; the lines of earlier summaries come last.
         self._waiting: list[tuple[float, int, int, UnitFacts | None, EarlierLine | None]] = []
@@ -162,8 +208,26 @@ class Ranking:
             if unit is None:
                 for waiting in self._units_of(place_of // _ROOM, number):
                     heappush(self._waiting, waiting)
-            else:
+            elif not self._falls_behind(place_of, number, unit, line):
                 self._ranked.append(self._earlier(number, line) if line else self._own(number, unit))
+
+    def _falls_behind(self, place: int, number: int, unit: UnitFacts, line: EarlierLine | None) -> bool:
+        """Whether others come before the first that waits, for what was told since it was put there; else it is told.
+
+        What a unit still tells only ever falls, so that nothing but the first has to be looked at again.
+        """
+        novelty = self._novelty
+        if novelty is None:
+            return False
+        telling = self._tellings.get(place)
+        if telling is None:
+            telling = self._tellings[place] = novelty.telling(unit.text)
+        now = novelty.loss(telling) - unit.score
+        if self._waiting and now > self._waiting[0][0]:
+            heappush(self._waiting, (now, place, number, unit, line))
+            return True
+        novelty.take(telling)
+        return False
 
     def _own(self, number: int, unit: UnitFacts) -> RankedUnit:
         facts = self._ledger.facts[number]

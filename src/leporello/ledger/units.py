@@ -33,31 +33,12 @@ ALL_PASSED = lazy_regex(r"\b[1-9]\d{0,6} passed\b")
 SUMMARY_LINE = lazy_regex(
     r"\b\d+ files? changed|\b\d+ (?:passed|failed)\b|^ok\s+\S+\s|^Ran \d+|^Tests?:|^Total\b|^Found \d+", _I
 )
-DECISION = lazy_regex(
-    r"\b(?:because|instead|rather than|decid(?:e|ed|ing)|decision|chose|chosen|recommend(?:ed)?|prefer|cleaner|cleanest"
-    r"|simpler|simplest|trade-?offs?|conclu(?:de|ded|sion)|therefore|makes? sense|root cause|turns out|by design"
-    r"|on purpose|deliberate(?:ly)?|intentional(?:ly)?|no longer|not needed|(?:doesn't|don't) need|adds? complexity"
-    r"|so (?:we|i)|since (?:we|i|it|they|the|this|that)|(?:is|are) (?:sufficient|safe|correct|optional)"
-    r"|(?:the|this) (?:fix|change) (?:ensures|preserves|keeps|makes|is)|preserv(?:es|ing)|ignor(?:es|ing)"
-    r"|the (?:\w{1,30} )?(?:issue|problem|bug|fix|reason|cause) (?:is|was|would)"
-    r"|we (?:keep|use|store|skip|drop|only|never))\b"
-    r"|\b(?:issue|problem|fix|reason|cause|my take)\b\*{0,2}:"
-    r"|因为|所以|决定|选择|采用|改用|建议|原因|而不是|方案",
-    _I,
-)
 GUESS = lazy_regex(
     r"\b(?:might|maybe|perhaps|probably|possibly|presumably|likely|seems?|appears?|suspect|guess|wonder|i bet|could be"
     r"|would explain|not sure|hypothes[ie]s)\b|可能|也许|大概|应该是",
     _I,
 )
 """What the assistant only supposes."""
-FINDING = lazy_regex(
-    r"\b(?:issue|problem|bug|error|cause|reason) (?:is|was|would)\b|\b(?:issue|problem|cause)\b\*{0,2}:"
-    r"|\b(?:root cause|turns out|(?:is|are|was|were|looks) (?:correct|fine|optional)"
-    r"|(?:didn['’]t|doesn['’]t|don['’]t|not) (?:work|match|exist|find|compile|pass))\b|原因",
-    _I,
-)
-"""What it found out on the way; much of it is refuted later."""
 CHOICE = lazy_regex(
     r"\b(?:instead|rather than|decid(?:e|ed|ing)|decision|chose|chosen|prefer|deliberate(?:ly)?|on purpose|by design"
     r"|so (?:we|i)\b(?! (?:get|see|have to see))|we (?:keep|use|store|skip|drop|never))\b|决定|选择|采用|改用|而不是",

@@ -141,6 +141,14 @@ def visible_line(text: str, most: int) -> str:
     return (whole if len(whole) > most // 2 else line[: most - 1]).rstrip(" .,;:") + ELLIPSIS
 
 
+_MARKDOWN = lazy_regex(r"(?m)^[ \t]{0,8}(?:(?:[-*+>]|#{1,6}|\d{1,3}[.)]) )+|\*\*|`{1,3}")
+
+
+def without_markdown(text: str) -> str:
+    """A piece of Markdown as one reads it: without its list, heading, bold and code marks."""
+    return _MARKDOWN.sub("", text)
+
+
 # -- numbers, sizes and money
 
 

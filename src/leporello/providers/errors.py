@@ -180,6 +180,12 @@ class ClientMissing(ConfigError, ProviderError):
     """The package with the official client is not installed; the text says how to get it."""
 
 
+def is_refused(wire: Mapping[str, Any]) -> bool:
+    """Whether an answer with status 200 says in MiniMax's own field that the request failed."""
+    told = wire.get("base_resp")
+    return isinstance(told, Mapping) and bool(told.get("status_code")) and not wire.get("choices")
+
+
 def classify(
     status: int | None, body: Any, headers: Mapping[str, str] | None = None, *, now: float | None = None
 ) -> ErrorVerdict:

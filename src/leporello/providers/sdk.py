@@ -27,7 +27,7 @@ from leporello.errors import how_to_install
 from leporello.messages import Message
 from leporello.providers.base import Delta, ModelReply, ModelRequest
 from leporello.providers.error_rules import ErrorKind
-from leporello.providers.errors import CallCancelled, CallFailed, ClientMissing, ErrorVerdict, classify
+from leporello.providers.errors import CallCancelled, CallFailed, ClientMissing, ErrorVerdict, classify, is_refused
 from leporello.usage import CanonicalUsage
 
 
@@ -299,12 +299,13 @@ class SdkProvider(ABC):
     def _feed(self, assembler: Any, events: Iterable[Any], shown: _Shown) -> None:
         for event in events:
             if isinstance(event, Mapping):
+                if is_refused(event):
+                    self._check(event)
                 shown.add(assembler.feed(event))
 
     def _check(self, wire: Mapping[str, Any]) -> None:
         """Some servers answer 200 and put the error into the body."""
-        error = wire.get("error")
-        if error:
+        if wire.get("error") or is_refused(wire):
             raise CallFailed(classify(None, wire, now=self._tools.clock()), self.name, str(wire.get("model") or ""))
 
     def _post(self, body: dict[str, Any], request: ModelRequest, *, stream: bool) -> Any:

@@ -72,22 +72,32 @@ PINS = (
     r"pin(?:[ -](?:code|number|nummer|kod\w{0,4}|numara\w{0,4}|numer|コード|番号|코드|번호|码))?"
     "|pin码|pinコード|pin번호|puk|otp|cvc|cvv|2fa|einmal(?:passwort|kennwort)|one-time pass(?:word|code)|"
     + _after(
-        "security verification door access entry alarm safe sms 2fa auth login one-time backup recovery unlock your"
+        "security verification door gate garage lobby access entry alarm safe sms 2fa auth login"
+        " one-time backup recovery unlock your"
     )
-    + "codes?"
+    + "codes?|combination(?=[ ](?:of|to|for)[ ](?:the|my|our|his|her|their)[ ]"
+    "(?:[a-z]{1,12}[ ])?(?:safe|lock|padlock|vault|door))|" + _after("safe lock padlock vault locker") + "combination"
     r"|(?:sicherheits|bestätigungs|zugangs|tür|einmal|wiederherstellungs)codes?"
     r"|digicode|codes?[ ](?:pin|secrets?|d['’](?:entrée|accès)"
     r"|de[ ](?:la[ ]porte|déverrouillage|sécurité|vérification|secours))"
     r"|códigos?[ ](?:pin|secreto|de[ ](?:seguridad|verificación|acceso|segurança|verificação|acesso|recuperación))"
     r"|codic[ei][ ](?:pin|segreto|di[ ](?:sicurezza|verifica|accesso))"
-    r"|пин(?:[ -]?код)?|(?<=ваш[ ])код|код[ ](?:доступа|подтверждения|безопасности)"
+    r"|пин(?:[ -]?код)?(?:[ ](?:карты|телефона|двери|сейфа))?|(?<=ваш[ ])код"
+    r"|код[ ](?:доступа|подтверждения|безопасности)"
     r"|kod[ ](?:pin|dostępu|weryfikacyjny|bezpieczeństwa)|güvenlik[ ]kodu|doğrulama[ ]kodu"
     r"|暗証番号|验证码|驗證碼|認証コード|確認コード|인증[ ]?(?:번호|코드)"
 )
+TO = frozenset("to auf en a para in na на naar till til".split())
+CHANGES = lazy_regex(
+    r"\b(?:chang|rotat|reset|set |updat|geänder|änder|setz|gesetz|cambi|mis|pus|mud|alter|troqu|impost|помен|измен"
+    r"|смени|zmien|ustaw|verander|wijzig|ändr|byt|skift|endr)[\w ]{0,24}$",
+    re.IGNORECASE,
+)
+"""Behind what is told to be changed, `TO` stands before the value; in some languages it says much else."""
 STEMS = frozenset(
     "pass|pwd|pw|creds|credentials|kennwort|zugangs|mdp|identifiants|contrase|credenciales|senha|palavra|credenciais|parola|credenziali"
     "|wachtwoord|haslo|key|token|secret|jwt|geheim|zugriff|jeton|clave|llave|chave|chiave|segret|segredo|sekret|klucz|anahtar|pin|puk|otp|cvc|cvv|2fa|seed|private|one-time"
-    "|pat |pat:|pat=|code|sicherheits|einmal|wiederherstellungs|codic|kod |mot de passe"
+    "|pat |pat:|pat=|code|combination|sicherheits|einmal|wiederherstellungs|codic|kod |mot de passe"
     "|lösenord|парол|hasł|şifre|密|口令|パス|暗証|비밀|비번|암호|패스|schlüssel|api-schlüssel|clé|ключ|токен|секрет|令牌|秘钥|キー|トークン"
     "|シークレット|鍵|키|토큰|시크릿|códig|пин|код"
     "|passord|adgangskode|salasana|heslo|jelszó|geslo|lozinka|mật khẩu|kata sandi|κωδικός"

@@ -15,7 +15,7 @@ from itertools import islice
 from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
-from leporello.redact.names import KEYS, PASSWORDS, PINS, STEMS
+from leporello.redact.names import CHANGES, KEYS, PASSWORDS, PINS, STEMS, TO
 from leporello.redact.spans import SecretSpan, lowered_of, places_of
 from leporello.redact.values import (
     is_chosen,
@@ -116,7 +116,7 @@ _CHANGED = lazy_regex(
 )
 _TYPED_WHEN = lazy_regex(
     r"""\b(?:enter|type|use|try|put)[ ][`"'“]?(?P<value>[^\s"'`“”<>\\]{6,128}+)["'`”]?"""
-    r"""[ ](?:when|if|as|for|at)[ ][^\n.!?]{0,40}$""",
+    r"""[ ](?:when|if|as|for|at|in|into)[ ][^\n.!?]{0,40}$""",
     re.IGNORECASE,
 )
 _LISTED = lazy_regex(
@@ -318,7 +318,7 @@ def _after(text: str, name: _Name) -> SecretSpan | None:
             return SecretSpan(*quoted.span("value"), "spoken") if _is_said_quoted(quoted["value"], name) else None
         if word in _QUOTES:
             continue
-        if word in _COLONS or (paired and word in _AND):
+        if word in _COLONS or (paired and word in _AND) or (count == 0 and word == "," and name.said is _Said.PIN):
             linked, signed, paired = True, word in _COLONS, False
             continue
         if count == 0:
@@ -339,7 +339,8 @@ def _after(text: str, name: _Name) -> SecretSpan | None:
         if value:
             if word.endswith((".", "!", "?", ";")):
                 return None
-            paired, linked = linked and _is_user_and_password(name), _links(word, name, linked)
+            paired = linked and _is_user_and_password(name)
+            linked = _links(word, name, linked) or (count == 1 and word in TO and _follows(CHANGES, text, name))
             signed = linked and word.endswith((":", "="))
     return None
 
@@ -396,9 +397,9 @@ def _is_at(text: str, name: _Name, value: str, linked: bool, count: int) -> bool
     if linked:
         return _is_said(value, name, linked=True)
     if name.word == "pass":
-        return count == 0 and is_chosen(value) and _follows_user(text, name)
+        return count == 0 and is_chosen(value) and _follows(_USER_BEFORE, text, name)
     is_password = count == 0 and name.said is _Said.PASSWORD and (is_chosen(value) or is_worded(value))
-    if is_password and _follows_user(text, name):
+    if is_password and _follows(_USER_BEFORE, text, name):
         return True
     if count == 0 and _TURKISH_AS.match(text, text.find(value, name.end) + len(value)):
         return _is_said(value, name, linked=True)
@@ -429,9 +430,8 @@ def _is_quoted_word(value: str, name: _Name) -> bool:
     )
 
 
-def _follows_user(text: str, name: _Name) -> bool:
-    """`user bob, password ...`"""
-    return _USER_BEFORE.search(text, max(0, name.start - 90), name.start) is not None
+def _follows(before: re.Pattern[str], text: str, name: _Name) -> bool:
+    return before.search(text, max(0, name.start - 90), name.start) is not None
 
 
 def _is_said(value: str, name: _Name, *, linked: bool) -> bool:

@@ -369,11 +369,62 @@ SHAPES: tuple[Shape, ...] = (
         "login",
         ("login", "log in as", "creds", "credentials", "zugangsdaten", "identifiants", "credenciales", "credenziali"),
         lazy_regex(
-            r"(?:log[ ]in[ ]as|\w{5,12})(?:[ ]?[:=]|[ ](?:are|is|sind|son|sono|sont))?[ ]"
+            r"(?:log[ ]in[ ]as|\w{5,12})(?:[ ]?[:=]|[ ](?:are|is|sind|son|sono|sont|mit|als|with|as))?[ ]"
             r"[\w.@-]{2,64}[ ]?(?:[/:|]|and|und|et|with|mit|y|e)[ ]([^\s\"'`,;]{4,128})(?=[\s.,;]|$)",
             re.I,
         ),
         is_chosen_in_prose,
+    ),
+    Shape(
+        "login",
+        (
+            *("log in", "logging in", "logged in", "sign in", "signing in", "signed in", "einloggen", "anmelden"),
+            *("connecte", "inicia sesión", "entra ", "entre ", "accedi", "inloggen", "zaloguj", "войди", "зайди"),
+        ),
+        lazy_regex(
+            r"(?:(?:log|sign)\w{0,4}[ ]in|inicia[ ]sesión|\w{5,10}[ -]{0,2}(?:toi|vous|się)?)"
+            r"(?:[ ](?!with|as|using|mit|als|avec|con|com|met|jako|как|под)[\w.-]{1,24}){0,4}"
+            r"[ ](?:with|as|using|mit|als|avec|con|com|met|jako|как|под)[ ][\w.@-]{2,64}"
+            r"[ ]?(?:[/:|]|and|und|et|with|mit|avec|con|com|y|e|en|i|и|с)[ ]([^\s\"'`,;]{4,128})(?=[\s.,;]|$)",
+            re.I,
+        ),
+        is_chosen_in_prose,
+    ),
+    Shape(
+        "command",
+        ("username ",),
+        lazy_regex(r"username \S{1,64} (?:privilege \d{1,2} )?(?:secret|password) (?:\d{1,2} )?(\S{4,256}+)"),
+        is_chosen,
+    ),
+    # Calls that are given one.
+    Shape(
+        "call",
+        ("jwt.sign(", "jwt.verify(", "jwt.encode(", "jwt.decode("),
+        lazy_regex(r"""jwt\.\w{4,6}\([^,\n]{1,80},\s{0,8}b?["']([^"'\n]{4,256}+)["']""", re.I),
+        is_chosen,
+    ),
+    Shape(
+        "call",
+        (
+            *("bcrypt.", "hashpw(", "password_hash(", "password_verify(", "check_password(", "make_password("),
+            *("set_password(", "argon2.", "generate_password_hash("),
+        ),
+        lazy_regex(
+            r"""[\w.]{4,40}\(\s{0,8}(?:["'][^"'\n]{1,60}["']\s{0,8},\s{0,8}){0,2}b?["']([^"'\n]{4,256}+)["']""", re.I
+        ),
+        is_chosen,
+    ),
+    Shape(
+        "command",
+        ("add-generic-password", "add-internet-password", "rclone config"),
+        lazy_regex(r"""[\w -]{13,21}[^\n]{0,120}?[ ](?:-w|pass)[ =]["']?([^\s"']{4,256}+)"""),
+        is_literal,
+    ),
+    Shape(
+        "wifi",
+        ("wifi", "wi-fi", "wlan"),
+        lazy_regex(r"w(?:i-?fi|lan)[^\n.:;]{0,40}?[ ]key(?:[ ](?:is|was)|[ ]?[:=])[ ]{0,2}([^\s\"'`,;]{6,64}+)", re.I),
+        is_chosen,
     ),
     Shape(
         "login",

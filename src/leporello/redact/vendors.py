@@ -17,6 +17,11 @@ _HEX = "[0-9a-f]"
 
 # The letters a key starts with, and what follows them.
 _STARTS: dict[str, str] = {
+    **dict.fromkeys(
+        "dt0c01. dt0s01. dt0s02. dt0s08. dt0s16.".split(), r"[A-Z0-9]{8,24}\.[A-Z0-9a-z]{40,}+"
+    ),  # Dynatrace
+    "rdme_": rf"{_ALNUM}{{40,}}+",  # ReadMe
+    "bb_live_": rf"{_ID}{{16,}}+",  # Browserbase
     "lep-": rf"{_ID}{{20,}}+",  # our own gateway
     # OpenAI and who follows it
     "sk-": rf"(?:(?:proj|svcacct|admin|ant|or-v1|lf)-{_ID}{{20,}}+|(?:[a-z]{{2,12}}-)?{_ALNUM}{{32,}}+)",

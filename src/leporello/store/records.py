@@ -336,6 +336,24 @@ class UsageTotals:
         return self.usage.cache_read_tokens / prompt if prompt else 0.0
 
 
+class Reservation(Struct, frozen=True):
+    """A part of its owner's day that something under way may use; it ends by itself unless it is renewed."""
+
+    owner: str
+    id: str
+    tokens: int
+    cost: float
+
+
+class DayUse(Struct, frozen=True):
+    """What an owner has used of a day, and what is reserved for what is under way in any process."""
+
+    tokens: int
+    cost: float
+    reserved_tokens: int
+    reserved_cost: float
+
+
 class SessionUsage(Struct, frozen=True):
     ordinal: int
     started_at: float

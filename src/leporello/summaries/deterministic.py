@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
-from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -14,12 +13,14 @@ from msgspec.structs import replace
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import common_folder
-from leporello.ledger.importance import LINE_OVERHEAD, words_of
+from leporello.ledger.importance import LINE_OVERHEAD
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.ranking import RankedUnit, Ranking, is_talk
-from leporello.ledger.units import CHOICE, DECISION, ERROR, FINDING, GUESS, INTENT, OFFER, sentences_of
+from leporello.ledger.units import sentences_of
 from leporello.ledger.values import LATER, MARK, unmarked
-from leporello.summaries import sections, unverified
+from leporello.summaries import sections, unverified, work_state
+from leporello.summaries.answers import objected, unsettled
+from leporello.summaries.decisions import Decision, decisions_among
 from leporello.summaries.episodes import episode_lines, plan_lines
 from leporello.summaries.handoff import APPENDICES, Handoff, HandoffLine, LineOrigin, Section, joined, render
 from leporello.summaries.value_marks import change_lines, marked
@@ -153,7 +154,7 @@ PIN_SHARE = 0.80
 """Of what rules may take. Pins are bounded when they are set; this is for a window that became smaller since."""
 UNVERIFIED_RULE_SHARE, UNVERIFIED_PIN_SHARE = 0.6, 0.3
 """Of what rules may take: up to here lines of unverified summaries fill what the user's own rules and pins leave."""
-ACTION_SHARE = 0.14
+ACTION_SHARE = 0.12
 LEAST_STORY = 120
 FILE_SHARE = 0.08
 STATE_SHARE = 0.05
@@ -165,10 +166,8 @@ STATED_SHARE, STATED_TOKENS, MOST_FIXED = 0.2, 400, 0.9
 RECORD_SHARE, RECORD_SHARE_BESIDE_FILES = 0.45, 0.04
 WHERE_TOKENS = 1_500
 ANNOUNCED_SHARE = 0.03
-MOST_DECISIONS = 24
-DECISION_WORDS = 6
-MOST_ERRORS = 3
 ROUNDS = 4
+OVERSHOOT = 0.004
 FULL_SHARE = 0.985
 """A handoff of that much of its budget is full: another round would bring a line or two."""
 
@@ -201,7 +200,8 @@ def build(
             fitting, most = handoff, size
         if size == before or FULL_SHARE * budget <= size <= budget:
             break
-        room += (budget - size) * (1.1 if size > budget else 0.95)
+        # A little more than it is too much: a line less would else be looked for where none ends.
+        room += (budget - size) * 1.1 - OVERSHOOT * budget if size > budget else (budget - size) * 0.95
         before = size
     if fitting is not None:
         return fitting
@@ -270,16 +270,7 @@ def quotations(
     stated = (ranking.stated(), least) if least and not is_talk(ledger) else ((), 0)
     pick = choose(ranking, room, count, focus=focus.split(), taken=taken, beside=beside, first=stated)
     told = _earlier(pick)
-    user, rest = _by_speaker(pick)
-    decided, index = _split(rest, ledger, decisions)
-    made = {Section.USER_SAID: _user_lines(user), Section.DECISIONS: decided, Section.INDEX: index}
-    return joined(told, Handoff({section: tuple(lines) for section, lines in made.items() if lines}))
-
-
-def _by_speaker(pick: Pick) -> tuple[Pick, Pick]:
-    """What the user said, and the rest."""
-    user = {number: units for number, units in pick.units.items() if units[0].role == "user"}
-    return Pick(user), Pick({number: units for number, units in pick.units.items() if number not in user})
+    return joined(told, _split(pick, ledger, decisions))
 
 
 def _earlier(pick: Pick) -> Handoff:
@@ -363,9 +354,9 @@ def _where_we_are(source: SectionSource, budget: int, count: CountText) -> dict[
     parts = {
         Section.ACTIVE_TASK: (source.lines(sections.active_task), TASK_SHARE),
         Section.GOAL: (source.lines(sections.goal), 0.1),
-        Section.IN_PROGRESS: (begun, STATE_SHARE),
-        Section.STATE: (sections.state_lines(source.ledger), STATE_SHARE),
-        Section.BLOCKED: (source.lines(_blocked), STATE_SHARE),
+        Section.IN_PROGRESS: ([*begun, *work_state.at_work(source.ledger)], STATE_SHARE),
+        Section.STATE: (work_state.state_lines(source.ledger), STATE_SHARE),
+        Section.BLOCKED: (source.lines(work_state.blocked), STATE_SHARE),
         Section.REMAINING: (waiting, STATE_SHARE),
     }
     left = WHERE_TOKENS
@@ -377,46 +368,34 @@ def _where_we_are(source: SectionSource, budget: int, count: CountText) -> dict[
     return made
 
 
-def _blocked(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
-    """The error lines of the last check, when it failed and nothing passed since."""
-    last = next((action for action in reversed(ledger.actions) if action.call.work == "check"), None)
-    if last is None or not last.failed or last.number not in covered:
-        return []
-    units = [unit for unit in ledger.facts[last.number].units if ERROR.search(unit.text)]
-    units.sort(key=lambda unit: -unit.score)
-    return [HandoffLine(unit.text.strip(), (last.number,), LineOrigin.TOOL) for unit in units[:MOST_ERRORS]]
-
-
-def _user_lines(pick: Pick) -> list[HandoffLine]:
-    return [HandoffLine(pick.text(number), (number,), LineOrigin.USER) for number in pick.numbers()]
-
-
-def _split(rest: Pick, ledger: Ledger, with_decisions: bool) -> tuple[list[HandoffLine], list[HandoffLine]]:
-    """Decisions of the assistant in a section of their own, everything else in the index."""
-    decided: list[RankedUnit] = []
-    if with_decisions:
-        decided = [
-            unit
-            for units in rest.units.values()
-            for unit in units
-            if unit.role == "assistant" and _decides(unmarked(unit.text))
-        ]
-        decided = sorted(decided, key=lambda unit: -unit.unit.score)[:MOST_DECISIONS]
-    chosen = {(unit.number, unit.position) for unit in decided}
-    decided.sort(key=lambda unit: (unit.number, unit.position))
-    lines = []
+def _split(pick: Pick, ledger: Ledger, with_decisions: bool) -> Handoff:
+    """What was decided in a section of its own, the user's other words in theirs, everything else in the index."""
+    against = unsettled(ledger)
+    everything = (unit for units in pick.units.values() for unit in units)
+    decided = decisions_among(everything, ledger) if with_decisions else []
+    told = {(decision.unit.number, decision.unit.position) for decision in decided}
+    told |= {(decision.unit.number, decision.reason.position) for decision in decided if decision.reason}
+    made: dict[Section, list[HandoffLine]] = {Section.DECISIONS: list(map(_decision_line, decided))}
     root = common_folder(ledger.files)
-    for number in _without_passed(rest, ledger):
-        kept = _without_lead_ins([unit for unit in rest.units[number] if (unit.number, unit.position) not in chosen])
+    for number in _without_passed(pick, ledger):
+        kept = _without_lead_ins([unit for unit in pick.units[number] if (number, unit.position) not in told])
         if not kept:
             continue
         body = Pick({number: kept}).text(number)
         answers = ledger.facts[number].answers
-        if answers is not None:
-            lines.append(HandoffLine(f"{answers.heading_within(root)}\n{body}", (number,), LineOrigin.TOOL))
+        if kept[0].role == "user":
+            made.setdefault(Section.USER_SAID, []).append(HandoffLine(body, (number,), LineOrigin.USER))
+        elif answers is not None:
+            index = HandoffLine(f"{answers.heading_within(root)}\n{body}", (number,), LineOrigin.TOOL)
+            made.setdefault(Section.INDEX, []).append(index)
         else:
-            lines.append(HandoffLine(body, (number,), LineOrigin.ASSISTANT))
-    return [HandoffLine(unit.text, (unit.number,), LineOrigin.ASSISTANT) for unit in decided], lines
+            body += objected(ledger, number, against, quoted=against.get(number) in pick.units)
+            made.setdefault(Section.INDEX, []).append(HandoffLine(body, (number,), LineOrigin.ASSISTANT))
+    return Handoff({section: tuple(lines) for section, lines in made.items() if lines})
+
+
+def _decision_line(decision: Decision) -> HandoffLine:
+    return HandoffLine(decision.text, (decision.unit.number,), LineOrigin(decision.unit.role))
 
 
 def _without_passed(rest: Pick, ledger: Ledger) -> list[int]:
@@ -446,24 +425,6 @@ def _without_lead_ins(units: list[RankedUnit]) -> list[RankedUnit]:
         or not places.isdisjoint((unit.position + 1, unit.position + 2))
         or not _LEAD_IN.search(unit.text)
     ]
-
-
-@lru_cache(maxsize=2048)
-def _decides(text: str) -> bool:
-    """Whether a sentence of the assistant states what was decided, with enough of it to be understood.
-
-    What was found out or guessed on the way stands in the index: much of it is refuted later.
-    """
-    return (
-        not text.startswith(("#", "|", ">"))
-        and not text.rstrip("*_ ").endswith((":", "?"))
-        and bool(DECISION.search(text))
-        and len(words_of(text)) >= DECISION_WORDS
-        and not INTENT.search(text)
-        and not OFFER.search(text)
-        and not GUESS.search(text)
-        and (FINDING.search(text) is None or CHOICE.search(text) is not None)
-    )
 
 
 def merge(facts: Handoff, summary: Handoff) -> Handoff:

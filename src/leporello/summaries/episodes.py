@@ -1,22 +1,37 @@
-"""The story of the work: one line for each request, what was done about it and how that ended; and what is planned."""
+"""The story of the work: for each request what was done about it and how that ended; and what is planned."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from leporello.ledger.calls import common_folder, inside, one_line
+from leporello.ledger.importance import words_of
 from leporello.ledger.ledger import Action, Ask, Ledger
+from leporello.ledger.user_text import without_tags
+from leporello.summaries.answers import (
+    CLOSING_WORDS,
+    Unsettled,
+    answer_to,
+    closing_words,
+    is_question,
+    is_reply,
+    objected,
+    unsettled,
+)
 from leporello.summaries.handoff import HandoffLine, LineOrigin
-from leporello.summaries.sections import answer_to, ending, is_question, is_reply
+from leporello.summaries.work_state import ending, plain_command
 
-ASK_CHARS, BRIEF_CHARS = 100, 60
+ASK_CHARS, BRIEF_CHARS, AGAIN_CHARS = 100, 60, 30
 COMMAND_CHARS = 80
 MOST_FILES = 6
 MOST_DETAILED = 2
 MOST_RUNS = 3
+MOST_ACTIONS = 12
+"""Actions that one line tells of; what is asked for once and takes hours is a story too."""
+TELLING_WORK = ("git_write", "install")
 STEP_CHARS = 200
 MOST_ASKS_SINCE = 3
 """After so many requests a to-do list that was not touched says nothing of the work at hand."""
@@ -29,50 +44,88 @@ def episode_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]
     root = common_folder(ledger.files)
     asks = [ask for ask in ledger.asks if not is_reply(ask.text)]
     starts = [ask.number for ask in asks]
-    episodes: dict[int, list[Action]] = {}
+    by_ask: dict[int, list[Action]] = {}
     lines: list[HandoffLine] = []
     for action in ledger.actions:
         if action.call.work != TOLD:
-            episodes.setdefault(bisect_right(starts, action.number) - 1, []).append(action)
+            by_ask.setdefault(bisect_right(starts, action.number) - 1, []).append(action)
         elif action.number in covered:
             number = int(action.outcome or 0)
             lines.append(HandoffLine(action.call.target, (action.number,), LineOrigin.PROGRAM, number))
     told = max((line.ordinal or place for place, line in enumerate(lines, 1)), default=0)
+    against = unsettled(ledger)
     answered: dict[int, str] = {}
     if ledger.files:  # where nothing but words is exchanged, they are quoted
-        told_of = {place: _answered(ledger, ask) for place, ask in enumerate(asks) if place not in episodes}
+        told_of = {place: _answered(ledger, ask, against) for place, ask in enumerate(asks) if place not in by_ask}
         answered = {place: text for place, text in told_of.items() if text}
-        episodes |= {place: [] for place in answered}
+    episodes = [*_episodes(by_ask), *(_Episode(place, (), 1, True) for place in answered)]
+    episodes.sort(key=lambda episode: episode.place)
     last = told + len(episodes)
-    for number, (place, actions) in enumerate(sorted(episodes.items()), told + 1):
-        shown = [action for action in actions if action.number in covered]
-        if not actions and asks[place].answered_by in covered:
-            ask = asks[place]
+    for number, episode in enumerate(episodes, told + 1):
+        ask = asks[episode.place] if episode.place >= 0 else None
+        shown = [action for action in episode.actions if action.number in covered]
+        if not episode.actions and ask is not None and ask.answered_by in covered:
             sources = (ask.number, ask.answered_by or ask.number)
-            lines.append(HandoffLine(answered[place], sources, LineOrigin.PROGRAM, number))
+            lines.append(HandoffLine(answered[episode.place], sources, LineOrigin.PROGRAM, number))
         if shown:
             brief = number <= last - MOST_DETAILED
-            lines.append(replace(_line(asks[place] if place >= 0 else None, shown, root, brief=brief), ordinal=number))
+            ended = _closing(ledger, ask, against) if ask is not None and episode.ends else ""
+            asked = _label(ask, episode.part, BRIEF_CHARS if brief else ASK_CHARS) if ask is not None else ""
+            first = ask.number if ask is not None else shown[0].number
+            done = f"{asked}{_done(shown, root, ended, brief=brief)}"
+            places = tuple(dict.fromkeys((first, shown[-1].number)))
+            lines.append(HandoffLine(done, places, LineOrigin.PROGRAM, number))
     return lines
 
 
-def _answered(ledger: Ledger, ask: Ask) -> str:
+class _Episode(NamedTuple):
+    """Actions for a request, by its place; of a long piece of work a part of them."""
+
+    place: int
+    actions: Sequence[Action]
+    part: int
+    ends: bool
+    """Whether it is the last part."""
+
+
+def _episodes(by_ask: Mapping[int, Sequence[Action]]) -> Iterator[_Episode]:
+    for place, actions in by_ask.items():
+        for part, start in enumerate(range(0, len(actions), MOST_ACTIONS), 1):
+            yield _Episode(place, actions[start : start + MOST_ACTIONS], part, start + MOST_ACTIONS >= len(actions))
+
+
+def _answered(ledger: Ledger, ask: Ask, against: Unsettled) -> str:
     """A request that ended with words, and these; empty for a plain question, which stands among the resolved ones."""
-    answer = "" if ask.cancelled or is_question(ask) else answer_to(ledger, ask)
-    return f"“{one_line(ask.text, BRIEF_CHARS)}”: answered: {answer}" if answer else ""
+    unaccepted = ask.answered_by in against
+    answer = "" if ask.cancelled or (is_question(ledger, ask) and not unaccepted) else answer_to(ledger, ask)
+    if len(words_of(answer)) < CLOSING_WORDS:
+        return ""
+    mark = objected(ledger, ask.answered_by or 0, against, quoted=True)
+    return f"“{_asked(ask, BRIEF_CHARS)}”: answered: {answer}{mark}"
 
 
-def _line(ask: Ask | None, actions: Sequence[Action], root: str, *, brief: bool) -> HandoffLine:
+def _closing(ledger: Ledger, ask: Ask, against: Unsettled) -> str:
+    words = closing_words(ledger, ask)
+    return f"“{words}”{objected(ledger, ask.answered_by or 0, against, quoted=True)}" if words else ""
+
+
+def _asked(ask: Ask, most: int) -> str:
+    return one_line(without_tags(ask.text) or ask.text, most)
+
+
+def _label(ask: Ask, part: int, most: int) -> str:
+    """What was asked; that it goes on is told in fewer words."""
+    return f"“{_asked(ask, most)}”: " if part == 1 else f"“{_asked(ask, AGAIN_CHARS)}”, part {part}: "
+
+
+def _done(actions: Sequence[Action], root: str, ended: str, *, brief: bool) -> str:
     """What was done about a request; `brief` names the files without their folders and only how the last run ended."""
     changes = _changes(actions, root, brief=brief)
-    runs = _runs(actions, root)
-    if not (changes or runs):
+    runs = _runs(actions, root, telling=brief and bool(ended or changes))
+    if not (changes or runs or ended):
         # Every change failed or was refused: that is how it ended.
         runs = [_run(_called(actions[-1], root), actions[-1:])]
-    done = "; ".join([*changes, *(runs[-1:] if brief else runs)])
-    sources = dict.fromkeys((ask.number if ask else actions[0].number, actions[-1].number))
-    asked = f"“{one_line(ask.text, BRIEF_CHARS if brief else ASK_CHARS)}”: " if ask else ""
-    return HandoffLine(asked + done, tuple(sources), LineOrigin.PROGRAM)
+    return "; ".join([*changes, *(runs[-1:] if brief else runs), *([ended] if ended else [])])
 
 
 def _changes(actions: Iterable[Action], root: str, *, brief: bool) -> list[str]:
@@ -80,23 +133,34 @@ def _changes(actions: Iterable[Action], root: str, *, brief: bool) -> list[str]:
     edits = Counter(inside(path, root) for action in actions if not action.failed for path, _ in action.call.edits)
     if not edits:
         return []
-    files = [f"{one_line(path, COMMAND_CHARS)}{f' ×{times}' if times > 1 else ''}" for path, times in edits.items()]
+    named = {path: path.rpartition("/")[2] or path if brief else path for path in edits}
+    files = [f"{one_line(named[path], COMMAND_CHARS)}{f' ×{n}' if n > 1 else ''}" for path, n in edits.items()]
     most = MOST_FILES // 2 if brief else MOST_FILES
     more = f" and {len(files) - most} more" if len(files) > most else ""
     return [f"changed {', '.join(files[:most])}{more}"]
 
 
-def _runs(actions: Iterable[Action], root: str) -> list[str]:
-    """Commands that checked, published or installed something: each once, with how it ended last."""
+def _runs(actions: Iterable[Action], root: str, *, telling: bool) -> list[str]:
+    """Commands that checked, published or installed something: each once, with how it ended last.
+
+    With `telling` only those whose end says something.
+    """
     runs: dict[str, list[Action]] = {}
     for action in actions:
         if action.call.work != "edit" or not action.call.edits:
             runs.setdefault(_called(action, root), []).append(action)
-    return [_run(command, tries) for command, tries in list(runs.items())[-MOST_RUNS:]]
+    shown = [
+        (command, tries)
+        for command, tries in runs.items()
+        if not telling or tries[-1].outcome or tries[-1].failed or tries[-1].call.work in TELLING_WORK
+    ]
+    return [_run(command, tries) for command, tries in shown[-MOST_RUNS:]]
 
 
 def _called(action: Action, root: str) -> str:
-    called = inside(action.call.target, root) if action.call.command else action.call.heading_within(root)
+    called = (
+        inside(plain_command(action.call.target), root) if action.call.command else action.call.heading_within(root)
+    )
     # A command that begins with a here-document has no words before it.
     return one_line(called, COMMAND_CHARS) or action.call.name
 

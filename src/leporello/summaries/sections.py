@@ -10,28 +10,33 @@ from dataclasses import replace
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import common_folder, inside, one_line
 from leporello.ledger.importance import COURTESY, words_of
-from leporello.ledger.ledger import Action, Ask, FileFacts, Ledger
+from leporello.ledger.ledger import Ask, FileFacts, Ledger
 from leporello.ledger.ranking import is_talk
 from leporello.ledger.rules import MESSAGES_LOOKED_AT, RuleKind, is_small_talk, read
 from leporello.ledger.units import QUESTION, clip
 from leporello.ledger.user_text import without_tags
 from leporello.ledger.value_patterns import ANNOUNCED
+from leporello.summaries.answers import (
+    ANSWER_CHARS,
+    agrees,
+    answer_to,
+    is_claim,
+    is_open,
+    is_question,
+    is_reply,
+    unsettled,
+)
 from leporello.summaries.handoff import ENDED, HandoffLine, LineOrigin
 
 CountText = Callable[[str], int]
 ASK_CHARS = 1_200
 GOAL_CHARS = 600
 PROPOSAL_CHARS = 500
-ACTION_CHARS = 110
-LEAST_ANSWER, ANSWER_CHARS = 8, 200
 SUBJECT_CHARS = 80
 MOST_PENDING = 12
 MOST_RESOLVED = 12
-QUESTION_CHARS = 400
-"""A longer message is a request with a question at its end."""
 MOST_REPLIES = 8
 """How far back the request is looked for that a reply goes on with."""
-REPLY_WORDS = 5
 RARE_SHARE = 20
 """A word is rare that stands in at most one of so many messages."""
 DEALT_SHARE = 0.5
@@ -47,6 +52,10 @@ ROOT_LINE = "All paths below are inside "
 MOST_DETAILED = 8
 MOST_CHANGES = 2
 MOST_READ = 12
+MOST_STEPS = 4
+"""Requests that may lead to one goal."""
+STALE = 8
+"""After so many requests more what was begun and left is not waited for."""
 ATTACHED = "Attached: "
 MOST_ATTACHED = 8
 
@@ -98,12 +107,12 @@ def active_task(ledger: Ledger, covered: Collection[int] = ()) -> list[HandoffLi
     newest = ledger.asks[-1] if ledger.asks else None
     if newest is None or newest.cancelled:
         return []
-    if newest.answered_by is not None:
+    if not is_open(ledger, newest):
         return _waiting_for_user(ledger, newest)
     asked = _last_question(
-        ledger, newest.number, offers=_agrees(newest.text) and _REFERS.search(newest.text) is not None
+        ledger, newest.number, offers=agrees(newest.text) and _REFERS.search(newest.text) is not None
     )
-    if not is_reply(newest.text) and not (asked and _agrees(newest.text)):
+    if not is_reply(newest.text) and not (asked and agrees(newest.text)):
         return [_ask_line(newest)]
     if is_courtesy(newest.text):
         return []
@@ -145,17 +154,9 @@ def _proposal(ledger: Ledger, asked: HandoffLine) -> HandoffLine:
     return HandoffLine(text, (number,), LineOrigin.ASSISTANT)
 
 
-def _agrees(text: str) -> bool:
-    """Whether a message says yes to what was asked: what is to be done stands in the question."""
-    return len(text) <= QUESTION_CHARS and _AGREES.match(text) is not None
-
-
 _REFERS = lazy_regex(r"\b(?:these|those|them|that|this|it|both)\b", re.IGNORECASE)
 _OFFERS = lazy_regex(
     r"\b(?:I (?:can|could|suggest|recommend)|I'd (?:suggest|recommend)|if you (?:want|like)|we could)\b"
-)
-_AGREES = lazy_regex(
-    r"\W{0,5}(?:yes|yeah|yep|sure|ok(?:ay)?|please do|go ahead|ja|oui|sí|si|sim|да|好|是的|はい|네)\b", re.IGNORECASE
 )
 
 
@@ -164,15 +165,10 @@ def _gone_on_with(ledger: Ledger, reply: Ask | None) -> list[Ask]:
     said = [
         ask
         for ask in ledger.asks[-MOST_REPLIES:]
-        if ask != reply and not is_reply(ask.text) and not (_agrees(ask.text) and len(ask.text) <= ANSWER_CHARS // 2)
+        if ask != reply and not is_reply(ask.text) and not (agrees(ask.text) and len(ask.text) <= ANSWER_CHARS // 2)
     ]
     requests = [ask for ask in said if not QUESTION.search(ask.text)]
     return sorted({*said[-1:], *requests[-1:]}, key=lambda ask: ask.number)
-
-
-def is_reply(text: str) -> bool:
-    """Whether a message of the user is too short to say what is wanted."""
-    return len(words_of(text)) < REPLY_WORDS and "\n" not in text.strip()
 
 
 def is_courtesy(text: str) -> bool:
@@ -215,15 +211,28 @@ def pending_asks(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
         and not _only_rules(ask)
         and not any(_repeats(later.text, ask.text) for later in ledger.asks[place + 1 : place + RECENT_ASKS])
         and (ask.number in recent or not (dealt_with(ledger, ask) or ledger.was_worked_on(place)))
+        and not (len(ledger.asks) - place > STALE and _was_begun(ledger, ask))
     ]
     return [_ask_line(ask, OPEN_REASON) for ask in waiting[-MOST_PENDING:]]
 
 
+def _was_begun(ledger: Ledger, ask: Ask) -> bool:
+    """Whether the assistant set to work on it before the user went on."""
+    facts = ledger.facts.get(ask.number + 1)
+    return facts is not None and facts.role == "assistant"
+
+
 def resolved_questions(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
-    """What the user asked as a question and the assistant answered, with the sentence that answers it."""
+    """What the user asked as a question and the assistant answered, with the sentence that answers it.
+
+    An answer that the user did not accept resolved nothing.
+    """
     lines: list[HandoffLine] = []
+    against = unsettled(ledger)
     for ask in reversed(ledger.asks):
-        answer = answer_to(ledger, ask) if ask.answered_by in covered and is_question(ask) else ""
+        if ask.answered_by not in covered or ask.answered_by in against or not is_question(ledger, ask):
+            continue
+        answer = answer_to(ledger, ask)
         if answer and ask.answered_by:
             text = f"“{one_line(ask.text.strip(), SUBJECT_CHARS)}” → {answer}"
             lines.append(HandoffLine(text, (ask.answered_by, ask.number), LineOrigin.ASSISTANT))
@@ -232,46 +241,7 @@ def resolved_questions(ledger: Ledger, covered: Collection[int]) -> list[Handoff
     return lines[::-1]
 
 
-def is_question(ask: Ask) -> bool:
-    """Whether a message asks for an answer rather than for work."""
-    said = ask.text.strip()
-    asks = len(said) <= QUESTION_CHARS and QUESTION.search(said) and not _WANTS_WORK.search(said)
-    return bool(asks) and not ask.cancelled and not is_reply(said)
-
-
-def answer_to(ledger: Ledger, ask: Ask) -> str:
-    """The sentence that answers: with most words of what was asked, the first of these; a yes or no before others."""
-    units = ledger.facts[ask.answered_by].units if ask.answered_by in ledger.facts else ()
-    told = [
-        unit.text
-        for unit in units
-        if LEAST_ANSWER <= len(unit.text) <= ANSWER_CHARS and not _NO_ANSWER.search(unit.text)
-    ]
-    asked = {word for word in words_of(ask.text) if len(word) > 2}
-
-    def fit(text: str) -> tuple[bool, int]:
-        shared = len(asked.intersection(words_of(text)))
-        return bool(shared and _SAYS_YES_OR_NO.search(text)), shared
-
-    return one_line(max(told, key=fit, default=""), ANSWER_CHARS)
-
-
 _HEADS_OR_ASKS = lazy_regex(r"[?？:：]\W*$|^#")
-_NO_ANSWER = lazy_regex(r"[?？:：]\W*$|^(?:#|//|```|\|)")
-"""Headings, questions back, comments of code and rows of tables answer nothing."""
-_SAYS_YES_OR_NO = lazy_regex(
-    r"^\W{0,4}(?:(?:yes|no|yep|nope|correct|exactly|ja|nein|oui|non|sí|sim|não|да|нет)(?=\W{0,2}[,.:;!—–-])"
-    r"|short answer\b|是的|不是|はい|いいえ|네|아니)|\*\*(?:yes|no)\b",
-    re.IGNORECASE,
-)
-_WANTS_WORK = lazy_regex(
-    r"^\W{0,4}(?:(?:ok(?:ay)?|yes|so|now|then|also|and)\W{1,3}){0,3}(?:please\b|(?:can|could|would|will) you\b"
-    r"(?! (?:also |please )?(?:tell|explain|say|describe|remind|confirm|check|look|see|verify)\b)"
-    r"|(?:kannst|könntest|können) (?:du|sie)\b|(?:peux|pourrais)-tu\b|(?:pouvez|pourriez)-vous\b"
-    r"|(?:puedes|podrías|puede|pode|poderia|puoi|potresti)\b|(?:можешь|можете)\b)",
-    re.IGNORECASE,
-)
-"""A question in form, and work to do: the story tells how it ended."""
 
 
 def _repeats(later: str, earlier: str) -> bool:
@@ -304,7 +274,12 @@ def goal(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
     if is_talk(ledger) and is_small_talk([ask.text for ask in ledger.asks[:MESSAGES_LOOKED_AT]]):
         return []
     first = next((ask for ask in ledger.asks if _sets_out(ask.text)), None)
-    return [_ask_line(first, most=GOAL_CHARS)] if first is not None and first.number in covered else []
+    if first is None or first.number not in covered:
+        return []
+    since = [ask for ask in ledger.asks if ask.number > first.number and not is_reply(ask.text)]
+    # Where files are worked on, one request follows the other: the first was reached long ago.
+    reached = bool(ledger.files) and first.answered_by is not None and len(since) > MOST_STEPS
+    return [] if reached else [_ask_line(first, most=GOAL_CHARS)]
 
 
 def _sets_out(text: str) -> bool:
@@ -316,20 +291,29 @@ def _sets_out(text: str) -> bool:
 _SLASH = lazy_regex(r"\A\s*/[\w:.-]{1,80}")
 
 
+_COMMAND_TAG = lazy_regex(r"</?command-[a-z]{1,20}>")
+"""What a program puts around what was typed behind its command."""
+
+
 def _ask_line(ask: Ask, reason: str = "", most: int = ASK_CHARS) -> HandoffLine:
-    return HandoffLine(clip(ask.text.strip(), most) + reason, (ask.number,), LineOrigin.USER)
+    said = _COMMAND_TAG.sub("", ask.text).strip() or ask.text.strip()
+    return HandoffLine(clip(said, most) + reason, (ask.number,), LineOrigin.USER)
 
 
 def announced_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
     """Sentences that say how something is from here on, those that tell most first.
 
-    Where nothing is done, in a talk, only the user's: an assistant that only advises changes nothing.
+    Where nothing is done, in a talk, only the user's: an assistant that only advises changes nothing. Where work is
+    done, of the assistant's only claims of the words that closed a turn, unless they did not hold: what it says between
+    its calls is on the way.
     """
-    speakers = ("user",) if is_talk(ledger) else ("user", "assistant")
+    talk, against = is_talk(ledger), unsettled(ledger)
+    closing = {ask.answered_by for ask in ledger.asks} - against.keys()
     found = [
         (unit.score, number, facts.role, unit.text)
         for number, facts in ledger.facts.items()
-        if number in covered and facts.role in speakers
+        if number in covered
+        if facts.role == "user" or (facts.role == "assistant" and not talk and number in closing)
         # Most messages announce nothing: the automaton reads each as a whole.
         if ANNOUNCED.may_match("\n".join(unit.text for unit in facts.units))
         for unit in facts.units
@@ -338,6 +322,7 @@ def announced_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLin
         and unit.position not in facts.quoted
         and ANNOUNCED.search(unit.text)
         and not _HEADS_OR_ASKS.search(unit.text)
+        and (facts.role == "user" or is_claim(unit.text))
     ]
     found.sort(key=lambda line: (-line[0], line[1]))
     return [HandoffLine(text, (number,), LineOrigin(role)) for _, number, role, text in found]
@@ -454,22 +439,3 @@ def read_file_line(line: HandoffLine, root: str) -> FileFacts:
 
 _TOLD = lazy_regex(r" \((?=changed ×|read)")
 _CHANGED_TIMES = lazy_regex(r"changed ×(\d{1,6})(?:: (.*))?")
-
-
-def state_lines(ledger: Ledger) -> list[HandoffLine]:
-    """Where the work stands: the last check and the last repository action."""
-    lines = []
-    for label, works in (("Last check", ("check",)), ("Last repository action", ("git_write",))):
-        action = next((a for a in reversed(ledger.actions) if a.call.work in works), None)
-        if action is not None:
-            what = one_line(inside(action.call.target, common_folder(ledger.files)), ACTION_CHARS)
-            lines.append(HandoffLine(f"{label}: {what} → {ending(action)}", (action.number,), LineOrigin.PROGRAM))
-    return lines
-
-
-def ending(action: Action) -> str:
-    """How a command ended; how many lines it printed says nothing of that."""
-    if action.outcome or action.failed:
-        return action.outcome or "failed"
-    ended = action.ended.split(",")[0]
-    return "no error shown" if ended.endswith(("line", "lines")) else ended

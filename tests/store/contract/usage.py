@@ -10,7 +10,7 @@ import pytest
 from leporello.errors import InputError
 from leporello.events import CompactionReport, Outcome
 from leporello.store import Store, StoreOptions
-from leporello.store.records import InsightsQuery, Metadata, ModelCall, ToolUse
+from leporello.store.records import DayUse, InsightsQuery, Metadata, ModelCall, Reservation, ToolUse
 from leporello.usage import CanonicalUsage
 from tests.store.contract.base import ContractBase, fold_all_but, tool_turn, user
 
@@ -64,6 +64,54 @@ class UsageContract(ContractBase):
         totals = store.usage.totals("c")
         assert (totals.calls, totals.usage) == (100, CanonicalUsage(100, 100, 100, 100, 100))
         assert totals.cost == 0.000_01
+
+    def test_reservations_are_held_by_owner_until_they_end(self, url: str) -> None:
+        moment = [1_700_000_000.0]
+        beside = ("tokens", "nanos")
+        with self.open(url, StoreOptions(clock=lambda: moment[0])) as store:
+            store.conversations.create("c", Metadata(owner="key"))
+            store.usage.add("c", ModelCall(USAGE, "m", cost=0.5))
+            store.state.add(None, "tokens", 7)
+            held = [
+                Reservation("key", "a", 100, 0.25),
+                Reservation("key", "b", 11, 0.0),
+                Reservation("other", "a", 3, 1),
+            ]
+            seen: list[DayUse] = []
+            for each in held:
+                store.usage.reserve(each, moment[0], beside, 10.0, seen.append)
+            assert seen == [DayUse(107, 0.5, 0, 0.0), DayUse(107, 0.5, 100, 0.25), DayUse(7, 0.0, 0, 0.0)]
+            with pytest.raises(ZeroDivisionError):
+                store.usage.reserve(
+                    Reservation("key", "c", 1, 0.0), moment[0], beside, 10.0, lambda use: use.tokens // 0
+                )
+            moment[0] += 8
+            store.usage.renew_reservations(held[:1], 10.0)
+            moment[0] += 8
+            assert store.usage.of_day("key", moment[0], beside) == DayUse(107, 0.5, 100, 0.25)
+            store.usage.reserve(Reservation("key", "d", 1, 0.0), moment[0], beside, 10.0, seen.append)
+            with store.database.read() as tx:
+                assert tx.rows("SELECT id FROM reservations WHERE owner = 'key' ORDER BY id") == [("",), ("a",), ("d",)]
+            for each in held:
+                store.usage.release(each)
+            assert store.usage.of_day("key", moment[0] + DAY, beside) == DayUse(7, 0.0, 1, 0.0)
+
+    def test_one_owner_reserves_one_after_the_other(self, url: str) -> None:
+        """Each sees what all before it reserved, in whatever process that was."""
+        seen: list[int] = []
+
+        def work(name: str) -> None:
+            with self.open(url) as store:
+                for number in range(10):
+                    wanted = Reservation("key", f"{name}{number}", 1, 0.0)
+                    store.usage.reserve(wanted, 0.0, ("t", "n"), 60.0, lambda use: seen.append(use.reserved_tokens))
+
+        threads = [threading.Thread(target=work, args=(name,)) for name in "abc"]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert seen == list(range(30))
 
     def test_insights_by_day_model_platform_purpose_and_tool(self, url: str) -> None:
         moment = [1_700_000_000.0]

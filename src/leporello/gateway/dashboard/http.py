@@ -29,7 +29,18 @@ from leporello.gateway.limits import Gate, read_body
 from leporello.gateway.metrics import Metrics, RequestLog
 from leporello.lazy_regex import lazy_regex
 from leporello.present.records import cost_text
-from leporello.present.text import clock, count, duration, iso, money, percent, short_count, visible, visible_line
+from leporello.present.text import (
+    clock,
+    count,
+    duration,
+    iso,
+    money,
+    percent,
+    short_count,
+    visible,
+    visible_line,
+    without_markdown,
+)
 from leporello.tokens import TokenCounter
 
 PART_HEADER = "x-leporello-part"  # sent by our script: it wants the part alone, without the page around it
@@ -211,7 +222,7 @@ def _environment() -> Environment:
     loader = PackageLoader("leporello.gateway.dashboard")
     made = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     made.filters.update(count=count, short=short_count, money=money, percent=percent, duration=duration, cost=cost_text)
-    made.filters.update(iso=iso, clock=clock, slug=slug, visible=visible, line=visible_line)
+    made.filters.update(iso=iso, clock=clock, slug=slug, visible=visible, line=visible_line, plain=without_markdown)
     return made
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar
 
@@ -18,7 +19,7 @@ from leporello.errors import LeporelloError
 from leporello.gateway.api_errors import ApiError, RequestRefused, refuse
 from leporello.gateway.auth import BrowserCheck, Client, Keys, identify
 from leporello.gateway.config import GatewayConfig, served_models, upstream_of
-from leporello.gateway.limits import USUAL_OUTPUT, DailyBudget, Gate, owner_of, read_body
+from leporello.gateway.limits import RENEW_SECONDS, USUAL_OUTPUT, DailyBudget, Gate, owner_of, read_body
 from leporello.gateway.metrics import Metrics, RequestLog, log
 from leporello.gateway.proxy.recall import ToolLoop
 from leporello.gateway.proxy.relay import ClientGone, Outlet, Tally, read_whole, relay_stream
@@ -34,6 +35,7 @@ from leporello.gateway.proxy.upstream import (
     verdict_on,
 )
 from leporello.providers.errors import ErrorVerdict, classify
+from leporello.store.records import Reservation
 from leporello.usage import CanonicalUsage
 
 P = ParamSpec("P")
@@ -92,8 +94,44 @@ class Proxy:
 
     async def counted(self, owner: str) -> None:
         """Wait for figures of earlier answers to this owner: they are written while the client reads."""
-        while tasks := [task for task in self._settling if task.get_name() == owner]:
+        if tasks := [task for task in self._settling if task.get_name() == owner]:
             await asyncio.wait(tasks)
+
+    @asynccontextmanager
+    async def reserving(self, client: Client, request: WireRequest) -> AsyncIterator[None]:
+        """Reserve what a request may use of its client's day until the block ends and all it used is counted."""
+        if not self.budget.limits(client):
+            yield
+            return
+        owner = owner_of(client)
+        await self.counted(owner)
+        usage = most_used(request, self.budget.usual_output(owner, request.model))
+        # Not cut off with a client that hangs up: what was reserved must be known to be released.
+        reserving = asyncio.ensure_future(self.thread(self.budget.reserve, client, request.model, usage))
+        try:
+            await asyncio.shield(reserving)
+            yield
+        finally:
+            counting = [task for task in self._settling if task.get_name() == owner]
+            self._later(self._release(reserving, counting), owner)
+
+    async def _release(self, reserving: asyncio.Future[Reservation | None], counting: list[asyncio.Task[None]]) -> None:
+        ended: list[asyncio.Future[Any]] = [reserving, *counting]
+        await asyncio.wait(ended)
+        if reserving.exception() is None and (held := reserving.result()) is not None:
+            try:
+                await self.thread(self.budget.release, held)
+            except LeporelloError as error:
+                log.error('{"problem": "release", "kind": "%s"}', type(error).__name__)
+
+    async def renew(self) -> None:
+        """Hold what is reserved for requests and turns under way, for as long as this process lives."""
+        while True:
+            await asyncio.sleep(RENEW_SECONDS)
+            try:
+                await self.thread(self.budget.renew)
+            except LeporelloError as error:
+                log.warning('{"problem": "renew", "kind": "%s"}', type(error).__name__)
 
     async def _guess(self, rewrite: Rewrite, said: int, known: CanonicalUsage | None) -> None:
         try:
@@ -225,14 +263,7 @@ class ModelEndpoint(ProxyEndpoint):
     async def serve(self, call: ProxyCall, outlet: Outlet, entry: RequestLog) -> None:
         """Read, rewrite, send and relay; a refusal that can be mended makes another request to send."""
         request = await self._read(call)
-        budget = self.proxy.budget
-        owner = owner_of(call.client)
-        before = budget.reserved(owner)
-        if budget.limits(call.client):
-            await self.proxy.counted(owner)
-        left = await self.proxy.thread(budget.check, call.client, request.model)
-        usage = most_used(request, budget.usual_output(owner, request.model))
-        with budget.under_way(owner, left, request.model, usage, before):
+        async with self.proxy.reserving(call.client, request):
             await self._serve(call, request, outlet, entry)
 
     async def _serve(self, call: ProxyCall, request: WireRequest, outlet: Outlet, entry: RequestLog) -> None:

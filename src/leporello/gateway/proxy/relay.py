@@ -14,6 +14,7 @@ from leporello.dialects import Dialect
 from leporello.dialects.base import Event, EventReader
 from leporello.gateway.api_errors import ApiError, RequestRefused
 from leporello.gateway.proxy.upstream import connection_error, read_reply, returned_headers
+from leporello.providers.errors import is_refused
 from leporello.usage import CanonicalUsage
 
 HOLD_SECONDS = 5.0
@@ -173,7 +174,7 @@ class Tally:
     def _first(self, event: Event) -> None:
         body = event.json()
         kind = event.name or str(body.get("type") or "")
-        if kind in self._rules.errors or (self._rules.bare_errors and body.get("error")):
+        if kind in self._rules.errors or (self._rules.bare_errors and body.get("error")) or is_refused(body):
             self.error = body
         self.opened = self.error is not None or kind not in self._rules.opening
 
@@ -244,22 +245,42 @@ class WholeEvents:
     """Holds back the piece of an event that is not whole yet: behind half a line no error could be told."""
 
     def __init__(self) -> None:
-        self.rest = b""
+        self._held: list[bytes] = []
+        self._size = 0
+        self._end = b""
+        """The last bytes that are held: the end of an event may be cut. What came before was looked at already."""
+
+    @property
+    def rest(self) -> bytes:
+        """What is held back."""
+        return b"".join(self._held)
 
     def feed(self, data: bytes) -> bytes:
-        data = self.rest + data
-        end = max(data.rfind(b"\n\n") + 2, data.rfind(b"\r\r") + 2, data.rfind(b"\n\r\n") + 3)
-        if end <= 2 and not data.startswith((b"\n\n", b"\r\r")):
-            end = len(data) if len(data) > MOST_HELD else 0
-        self.rest = data[end:]
-        return data[:end]
+        seen = self._end + data
+        end = max(seen.rfind(b"\n\n") + 2, seen.rfind(b"\r\r") + 2, seen.rfind(b"\n\r\n") + 3)
+        if end <= 2 and not seen.startswith((b"\n\n", b"\r\r")):
+            end = len(seen) if self._size + len(data) > MOST_HELD else 0
+        whole = b""
+        if end:
+            # An end that stood in what is held would have been found before.
+            cut = end - len(self._end)
+            whole = self.rest + data[:cut]
+            data, self._held, self._size, self._end = data[cut:], [], 0, b""
+        if data:
+            self._held.append(data)
+            self._size += len(data)
+            self._end = (self._end + data)[-2:]
+        return whole
 
 
 async def _opened(outlet: Outlet, content: aiohttp.StreamReader, tally: Tally, whole: WholeEvents) -> bool:
     """Hold the announcement back until the answer begins; False when an error came instead of it."""
     deadline = asyncio.get_running_loop().time() + HOLD_SECONDS
+    heard = False
     while not tally.opened:
-        piece = await outlet.wait_for(content, deadline if tally.events else None)
+        # Comments keep the line of a client alive that waits for a slow model: they, too, are held back no longer.
+        piece = await outlet.wait_for(content, deadline if heard else None)
+        heard = True
         if not piece:
             if not outlet.started and not tally.events:
                 raise RequestRefused(GARBAGE)

@@ -36,7 +36,7 @@ from leporello.tools.terminal import BackgroundJobs
 PLATFORM = "api"
 MOST_ARCHIVES = 16
 MOST_NAMED = 20
-RESCUE_SECONDS = 2.0
+RESCUE_SECONDS = 4.0
 GRACE_SECONDS = 25.0
 TURN_THREADS = 64
 QUERY_THREADS = 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import selectors
 import time
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, TypeVar
@@ -29,6 +29,7 @@ from leporello.store.sql.database import Row, StoreOptions, without_parts_of_pas
 
 CHECK_SECONDS = 2.0  # how long a connection of the pool may take to say that it lives
 QUIET_SECONDS = 1.0  # a connection that was used so recently is not asked whether it lives
+LISTEN_SECONDS = 60.0
 _Value = TypeVar("_Value")
 
 
@@ -76,8 +77,21 @@ class BoundedAsyncConnection(psycopg.AsyncConnection[Row]):
     """The same for those who wait on an event loop."""
 
     answer_seconds = 6.0
+    _listens = False
+
+    async def notifies(self, **bounds: Any) -> AsyncGenerator[psycopg.Notify, None]:
+        """The same, without a bound: a server that has nothing to tell is not silent."""
+        self._listens = True
+        try:
+            async for told in super().notifies(**bounds):
+                yield told
+        finally:
+            self._listens = False
 
     async def wait(self, gen: Generator[Any, Any, _Value], *args: Any, **more: Any) -> _Value:
+        if self._listens:
+            # What is told wakes it. Looking ten times a second, as is usual, is all that an idle worker would do.
+            return await super().wait(gen, LISTEN_SECONDS, *args, **more)
         try:
             return await super().wait(_bounded(gen, self.answer_seconds), *args, **more)
         except ServerSilent:

@@ -1,7 +1,7 @@
 """The tables, as ordered and named migrations. Each runs in one transaction together with the record that it ran.
 
 Every primary key of conversation data begins with the conversation, so the tables can be spread over several machines
-by that column. The directory, which finds the conversation of an id, is the one table that is keyed otherwise.
+by that column. The directory, which finds the conversation of an id, and `reservations` are keyed otherwise.
 
 Types are written for both databases: `{key}`, `{blob}` and `{clustered}` are filled in by the dialect.
 """
@@ -171,6 +171,20 @@ _STATED_VALUES = table(
     "message int, digest blob, subject text, value text, sentence text, replaced_by int?, task int?",
 )
 
+_RESERVATIONS = (
+    # What requests under way may use, by the owner whose day it is. A row without an id is the owner's own: whoever
+    # writes it holds off others that reserve for the same owner.
+    """
+CREATE TABLE reservations (
+    owner TEXT NOT NULL,
+    id TEXT NOT NULL,
+    tokens BIGINT NOT NULL,
+    cost_nanos BIGINT NOT NULL,
+    expires BIGINT NOT NULL,
+    PRIMARY KEY (owner, id)
+){clustered}""",
+)
+
 
 def later_migrations(first: int) -> tuple[Migration, ...]:
     """What came after the first release of the schema, numbered from `first` on: the databases began differently."""
@@ -180,6 +194,7 @@ def later_migrations(first: int) -> tuple[Migration, ...]:
         Migration("masked-ledgers", (_UNMASKED_LEDGERS,)),
         Migration("stated-values", (_STATED_VALUES.create,)),
         Migration("masked-titles", (), _mask_titles),
+        Migration("reservations", _RESERVATIONS),
     )
     return tuple(replace(step, name=f"{number:04}-{step.name}") for number, step in enumerate(steps, first))
 

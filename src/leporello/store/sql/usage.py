@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from leporello.store.records import (
     CompactionTotals,
+    DayUse,
     Insights,
     InsightsQuery,
     ModelCall,
+    Reservation,
     SessionUsage,
     ToolUse,
     UsageTotals,
 )
 from leporello.store.sql.database import (
     KEY_OF_NAME,
+    STORE_ITSELF,
     Conditions,
     Database,
     Locked,
@@ -47,6 +50,18 @@ _ADD_TO_TIP = (
 )
 _SUMS = ", ".join(f"COALESCE(SUM(u.{name}), 0)" for name in _COUNTERS)
 _USED = "FROM usage u JOIN sessions s ON s.conversation = u.conversation AND s.ordinal = u.ordinal"
+_ASIDE = f"(SELECT count FROM state WHERE conversation = {STORE_ITSELF} AND key = ?)"  # noqa: S608 - constants
+_OF_DAY = (
+    f"SELECT used.*, held.*, {_ASIDE}, {_ASIDE} "  # noqa: S608 - constants
+    f"FROM (SELECT {_SUMS} {_USED} WHERE u.day >= ? AND s.owner = ?) used, "
+    "(SELECT COALESCE(SUM(CASE WHEN expires > ? THEN tokens END), 0), "
+    "COALESCE(SUM(CASE WHEN expires > ? THEN cost_nanos END), 0), "
+    "COALESCE(SUM(CASE WHEN expires > ? OR id = '' THEN 0 ELSE 1 END), 0) FROM reservations WHERE owner = ?) held"
+)
+_ALONE = (
+    "INSERT INTO reservations (owner, id, tokens, cost_nanos, expires) VALUES (?, '', 0, 0, 0) "
+    "ON CONFLICT (owner, id) DO UPDATE SET expires = 0"
+)
 
 
 class Usage(StorePart):
@@ -77,14 +92,70 @@ class Usage(StorePart):
             row = tx.row(f"SELECT {_SUMS} FROM usage u WHERE u.conversation = ?", key_of(tx, conversation))  # noqa: S608
         return _totals(row)
 
-    def of_owner(self, owner: str, since: float) -> UsageTotals:
-        """What the conversations of an owner used since the day of a moment began."""
+    def of_day(self, owner: str, since: float, beside: tuple[str, str]) -> DayUse:
+        """What an owner used since the day of a moment began.
+
+        `beside`: keys of the store's own state that count tokens, and billionths of a dollar, of no conversation.
+        """
         with self._db.read() as tx:
-            row = tx.row(
-                f"SELECT {_SUMS} {_USED} WHERE u.day >= ? AND s.owner = ?",
-                *(millis(since) // MILLIS_PER_DAY, pack(owner)),
+            return self._of_day(tx, owner, since, beside)[0]
+
+    def reserve(
+        self,
+        wanted: Reservation,
+        since: float,
+        beside: tuple[str, str],
+        seconds: float,
+        admit: Callable[[DayUse], None],
+    ) -> None:
+        """Reserve for so many seconds, unless `admit` raises at what was used and reserved before.
+
+        Of one owner nobody else reserves meanwhile, in any process. What counts what was used must have done so before
+        it releases its reservation: then nothing is missed between the two.
+        """
+        owner = pack_key(wanted.owner)
+        with self._db.write(durable=False) as tx:
+            tx.run(_ALONE, owner)
+            use, outdated = self._of_day(tx, wanted.owner, since, beside)
+            admit(use)
+            now = self._db.now()
+            if outdated:
+                tx.run("DELETE FROM reservations WHERE owner = ? AND expires <= ? AND id <> ''", owner, now)
+            tx.run(
+                "INSERT INTO reservations (owner, id, tokens, cost_nanos, expires) VALUES (?, ?, ?, ?, ?)",
+                *(owner, wanted.id, wanted.tokens, nanos(wanted.cost), now + millis(seconds)),
             )
-        return _totals(row)
+
+    def renew_reservations(self, held: Collection[Reservation], seconds: float) -> None:
+        """Hold them for so many seconds from now on."""
+        with self._db.write(durable=False) as tx:
+            expires = self._db.now() + millis(seconds)
+            for kept in sorted(held, key=lambda kept: (kept.owner, kept.id)):
+                tx.run(
+                    "UPDATE reservations SET expires = ? WHERE owner = ? AND id = ?",
+                    *(expires, pack_key(kept.owner), kept.id),
+                )
+
+    def release(self, held: Reservation) -> None:
+        """Give a reservation back; nothing happens when it has ended by itself."""
+        with self._db.write(durable=False) as tx:
+            tx.run("DELETE FROM reservations WHERE owner = ? AND id = ?", pack_key(held.owner), held.id)
+
+    def _of_day(self, tx: Transaction, owner: str, since: float, beside: tuple[str, str]) -> tuple[DayUse, bool]:
+        """What an owner used and has reserved, and whether reservations that have ended are still there."""
+        now = self._db.now()
+        row = tx.row(
+            _OF_DAY,
+            *map(pack, beside),
+            *(millis(since) // MILLIS_PER_DAY, pack(owner)),
+            *(now, now, now, pack_key(owner)),
+        )
+        assert row is not None, "sums are always there"
+        counted = len(_COUNTERS)
+        used = _totals(row[:counted])
+        tokens, cost, outdated, *aside = (int(number or 0) for number in row[counted:])
+        use = DayUse(used.usage.total_tokens + aside[0], used.cost + dollars(aside[1]), tokens, dollars(cost))
+        return use, outdated > 0
 
     def by_session(self, conversation: str) -> list[SessionUsage]:
         """What each session of the chain used, oldest first; sessions without a call are left out."""

@@ -1,0 +1,149 @@
+"""Key Decisions: what was settled and why, among the sentences that are worth keeping.
+
+An option that was held out is none until the user takes it; what was found out or guessed on the way is told where it
+was said: much of it is refuted later.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from typing import NamedTuple
+
+from leporello.lazy_regex import lazy_regex
+from leporello.ledger.calls import one_line
+from leporello.ledger.facts import UnitFacts
+from leporello.ledger.importance import words_of
+from leporello.ledger.ledger import Ledger
+from leporello.ledger.ranking import RankedUnit
+from leporello.ledger.units import CHOICE, OFFER, QUESTION
+from leporello.ledger.values import unmarked
+from leporello.summaries.answers import agrees, is_claim, unsettled
+
+MOST_DECISIONS = 24
+DECISION_WORDS = 6
+CHOICE_CHARS, REASON_CHARS, OPTION_CHARS = 240, 200, 120
+CLOSING_SENTENCES = 3
+_I = re.IGNORECASE
+
+
+class Decision(NamedTuple):
+    unit: RankedUnit
+    reason: UnitFacts | None
+    """The next sentence, where it says why."""
+    option: str = ""
+    """What the user took by its number."""
+
+    @property
+    def text(self) -> str:
+        told = f"{self.unit.text} {self.reason.text}" if self.reason else self.unit.text
+        return f"{told} (“{self.option}”)" if self.option else told
+
+
+def decisions_among(units: Iterable[RankedUnit], ledger: Ledger) -> list[Decision]:
+    """The best of the units that state what the assistant settled or the user chose, in their order."""
+    open_or_wrong = _not_settled(ledger)
+    found = [unit for unit in units if unit.number not in open_or_wrong and _settles(unit, ledger)]
+    found = sorted(found, key=lambda unit: -unit.unit.score)[:MOST_DECISIONS]
+    found.sort(key=lambda unit: (unit.number, unit.position))
+    places = {(unit.number, unit.position) for unit in found}
+    return [Decision(unit, _reason(unit, ledger, places), _option(unit, ledger)) for unit in found]
+
+
+def _not_settled(ledger: Ledger) -> set[int]:
+    """Messages that ended by asking the user, who did not agree, and those that did not hold."""
+    messages = set(unsettled(ledger))
+    for place, ask in enumerate(ledger.asks):
+        facts = ledger.facts.get(ask.answered_by or 0)
+        following = ledger.asks[place + 1 : place + 2]
+        if facts and ask.answered_by and not (following and agrees(following[0].text)):
+            closing = [unit.text for unit in facts.units[-CLOSING_SENTENCES:]]
+            if any(QUESTION.search(text) or _HOLDS_OUT.search(text) for text in closing):
+                messages.add(ask.answered_by)
+    return messages
+
+
+def _settles(unit: RankedUnit, ledger: Ledger) -> bool:
+    text = unmarked(unit.text)
+    if unit.role == "user":
+        pasted = unit.position in ledger.facts[unit.number].quoted
+        return not pasted and len(text) <= CHOICE_CHARS and not QUESTION.search(text) and bool(_CHOOSES.search(text))
+    following = ledger.facts.get(unit.number + 1)
+    calls = following is not None and following.role == "tool"
+    return unit.role == "assistant" and _decides(text) and not (calls and _OBSERVES.search(text))
+
+
+@lru_cache(maxsize=2048)
+def _decides(text: str) -> bool:
+    """Whether a sentence of the assistant states what was decided, with enough of it to be understood."""
+    return (
+        not text.startswith(("#", "|", ">"))
+        and not (_LISTED.match(text) and not _SAYS_WHY.search(text))
+        and len(words_of(text)) >= DECISION_WORDS
+        and CHOICE.search(text) is not None
+        and not OFFER.search(text)
+        and is_claim(text)
+    )
+
+
+def _reason(unit: RankedUnit, ledger: Ledger, places: set[tuple[int, int]]) -> UnitFacts | None:
+    if _SAYS_WHY.search(unit.text):
+        return None
+    units = ledger.facts[unit.number].units
+    place = next((place for place, known in enumerate(units) if known.position == unit.position), len(units))
+    following = units[place + 1] if place + 1 < len(units) else None
+    if following is None or (unit.number, following.position) in places or len(following.text) > REASON_CHARS:
+        return None
+    near = following.position - unit.position <= 2
+    return following if near and _SAYS_WHY.search(following.text) and not QUESTION.search(following.text) else None
+
+
+def _option(unit: RankedUnit, ledger: Ledger) -> str:
+    """What the assistant had called by the number that the user names."""
+    named = _NAMED_OPTION.search(unit.text) if unit.role == "user" else None
+    if named is None:
+        return ""
+    before = max(
+        (ask.answered_by for ask in ledger.asks if ask.answered_by and ask.answered_by < unit.number), default=0
+    )
+    wanted = named[0].casefold().replace("#", "")
+    told = (known.text for known in (ledger.facts[before].units if before in ledger.facts else ()))
+    meant = next((text for text in told if _is_called(text, wanted)), "")
+    return one_line(meant.strip("*#- "), OPTION_CHARS)
+
+
+def _is_called(text: str, name: str) -> bool:
+    """Whether a text begins with the name of an option."""
+    said = text.strip("*#-| ").casefold()
+    return said.startswith(name) and not said[len(name) : len(name) + 1].isalnum()
+
+
+_HOLDS_OUT = lazy_regex(
+    r"\b(?:would you (?:like|prefer)|want me to|shall i|should i|let me know|your call|up to you)\b", _I
+)
+_LISTED = lazy_regex(r"[-*•] |\d{1,2}[.)] |\*\*")
+"""An item of a list is one of several ways, unless it says why it is taken."""
+_OBSERVES = lazy_regex(
+    r"\b(?:has|have|had|is|are|was|were|be|gets?|got|getting|shows?|returns?|still|adds?|adding|sees?|seeing|generates?"
+    r"|expect\w*|hit(?:s|ting)?)\b[^.]{0,120}\b(?:instead|rather than)\b",
+    _I,
+)
+"""What is one way and should be another: found while working, not chosen."""
+_CHOOSES = lazy_regex(
+    r"\b(?:let['’]?s (?:go|use|keep|do|stick|leave|skip|drop|make|store|move|rename|not)|go (?:with|for)"
+    r"|i(?:['’]?d| would)? prefer\w?|(?:option|variant|approach) #?\w{1,2}|rather (?:than|not)|stick (?:with|to)"
+    r"|we(?:['’]ll| will) (?:use|keep|go|do|stick|drop|not)"
+    r"|(?:use|do|take|keep|make|put) [^.]{1,60} instead|do nothing|nehmen wir|lieber"
+    r"|stattdessen|plutôt|on prend|mejor|prefiero|prefiro|meglio|prendiamo)\b"
+    r"|лучше|давай|改用|还是用|就用|にしよう|にしましょう|으로 하자",
+    _I,
+)
+"""How a user takes one of several ways."""
+_SAYS_WHY = lazy_regex(
+    r"\b(?:because|since|so that|in order to|to avoid|otherwise|that way|the reason|it (?:keeps|avoids|lets)"
+    r"|this (?:way|keeps|avoids|means|makes|lets|gives)|simpler|cleaner|safer|faster|weil|damit|sonst|parce que"
+    r"|pour éviter|porque|para evitar|perché)\b|потому|чтобы|因为|避免|ため|なので|때문",
+    _I,
+)
+_NAMED_OPTION = lazy_regex(r"\b(?:option|variant|approach) #?(\w{1,2})\b", _I)

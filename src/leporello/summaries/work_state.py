@@ -1,0 +1,122 @@
+"""Where the work stands: how the last check ended and what was changed since, what is being done, what stops it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from leporello.lazy_regex import lazy_regex
+from leporello.ledger.calls import common_folder, inside, one_line
+from leporello.ledger.ledger import Action, Ledger
+from leporello.ledger.ranking import is_talk
+from leporello.ledger.units import ERROR, INTENT, QUESTION
+from leporello.summaries.answers import is_open
+from leporello.summaries.handoff import HandoffLine, LineOrigin
+
+ACTION_CHARS = 110
+SAID_CHARS = 240
+MOST_ERRORS = 3
+MOST_NAMED = 4
+ENDS_WORK = ("check", "act", "install", "git_write")
+
+
+def state_lines(ledger: Ledger) -> list[HandoffLine]:
+    """The last check and the last repository action; a check says nothing of files that were edited after it."""
+    lines = []
+    root = common_folder(ledger.files)
+    check, passed = _checks(ledger)
+    write = next((action for action in reversed(ledger.actions) if action.call.work == "git_write"), None)
+    for label, action in (("Last check", check), ("Before it", passed), ("Last repository action", write)):
+        if action is not None:
+            what = one_line(inside(plain_command(action.call.target), root), ACTION_CHARS)
+            since = _edited_since(ledger, action, root) if action is not write else ("", 0)
+            sources = tuple(filter(None, (action.number, since[1])))
+            lines.append(HandoffLine(f"{label}: {what} → {ending(action)}{since[0]}", sources, LineOrigin.PROGRAM))
+    return lines
+
+
+def _checks(ledger: Ledger) -> tuple[Action | None, Action | None]:
+    """The last check; and where it says nothing of how it went the last one of the same request that does."""
+    asked = ledger.asks[-1].number if ledger.asks else 0
+    last: Action | None = None
+    for action in reversed(ledger.actions):
+        if action.call.work == "check":
+            if last is not None and action.number < asked:
+                break
+            if action.outcome or action.failed:
+                return (action, None) if last is None else (last, action)
+            last = last or action
+    return last, None
+
+
+def _edited_since(ledger: Ledger, check: Action, root: str) -> tuple[str, int]:
+    """The files that were changed after a check, in words, and the message of the newest change."""
+    later = [
+        (path, action.number)
+        for action in ledger.actions
+        if action.number > check.number and not action.failed
+        for path, _ in action.call.edits
+    ]
+    if not later:
+        return "", 0
+    names = list(dict.fromkeys(inside(path, root) for path, _ in reversed(later)))
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f"; older than the edits of {', '.join(names[:MOST_NAMED])}{more}", later[-1][1]
+
+
+def plain_command(command: str) -> str:
+    """A command without the folder it is run in, the files it adds first and what shortens its output."""
+    return _PLUMBING.sub("", command).strip() or command
+
+
+_PLUMBING = lazy_regex(
+    r"^(?:cd [^\s;&|]{1,200} ?(?:&&|;) ?|git add [^;&|]{1,2000}&& ?){1,2}|\s{0,4}2>&1(?=\s|$)"
+    r"|\s{0,4}\|\s{0,4}(?:tail|head)\b[^|;&\n]{0,40}$"
+)
+
+
+def ending(action: Action) -> str:
+    """How a command ended; how many lines it printed says nothing of that."""
+    if action.outcome or action.failed:
+        return action.outcome or "failed"
+    ended = action.ended.split(",")[0]
+    return "no error shown" if ended.endswith(("line", "lines")) else ended
+
+
+def blocked(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
+    """The error lines of the last check, or of the last action of all, when it failed and nothing passed since."""
+    last = next((action for action in reversed(ledger.actions) if action.call.work == "check"), None)
+    if (last is None or not last.failed) and ledger.actions and ledger.actions[-1].call.work in ENDS_WORK:
+        last = ledger.actions[-1]
+    if last is None or not last.failed or last.number not in covered:
+        return []
+    units = [unit for unit in ledger.facts[last.number].units if ERROR.search(unit.text)]
+    units.sort(key=lambda unit: -unit.score)
+    return [HandoffLine(unit.text.strip(), (last.number,), LineOrigin.TOOL) for unit in units[:MOST_ERRORS]]
+
+
+def at_work(ledger: Ledger) -> list[HandoffLine]:
+    """What the assistant said last that it was about to do for a request that is still open, and its last call."""
+    asked = ledger.asks[-1] if ledger.asks else None
+    if asked is None or is_talk(ledger) or not is_open(ledger, asked):
+        return []
+    lines = []
+    for number in range(ledger.last, asked.number, -1):
+        facts = ledger.facts.get(number)
+        if facts is not None and facts.role == "assistant" and facts.units:
+            said = [unit.text for unit in facts.units if not QUESTION.search(unit.text)]
+            plans = [text for text in said if INTENT.search(text)] or said
+            if plans:
+                told = one_line(plans[-1].rstrip(":"), SAID_CHARS)
+                lines.append(HandoffLine(told, (number,), LineOrigin.ASSISTANT))
+            break
+    newest = next((n for n in range(ledger.last, asked.number, -1) if _result(ledger, n)), 0)
+    if newest:
+        facts = ledger.facts[newest]
+        heading = facts.answers.heading_within(common_folder(ledger.files)) if facts.answers else ""
+        lines.append(HandoffLine(f"Last call: {heading} → {facts.ended}", (newest,), LineOrigin.PROGRAM))
+    return lines
+
+
+def _result(ledger: Ledger, number: int) -> bool:
+    facts = ledger.facts.get(number)
+    return facts is not None and facts.role == "tool" and facts.answers is not None and bool(facts.answers.target)
