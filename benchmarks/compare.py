@@ -32,8 +32,10 @@ SIZES = {100_000: 5, 450_000: 5, 1_000_000: 5, 4_000_000: 1}
 """Tokens of joined recorded sessions, and how often they are compacted."""
 WINDOW = 200_000
 REPEATS = 5
-WARM_UP = 40
-"""Messages of a first compaction that is not measured: patterns and vocabularies are loaded in it."""
+WARM_UP = 400
+"""Messages of another session that is compacted first and not measured: patterns and vocabularies are loaded in it."""
+FIRST = 3
+"""How often the first compaction of a new process is measured."""
 MOST_EARLIER = 10_000
 """Messages of the longest session that an earlier release is asked to compact: it takes a minute there."""
 DRIVER = Path(__file__).with_name("compaction_driver.py")
@@ -50,6 +52,8 @@ class Measured:
     """Of each run: all messages, one after another."""
     appends: list[float] = field(default_factory=list)
     """Of each message."""
+    first: list[float] = field(default_factory=list)
+    """Of a process that did nothing before."""
     result: list[Message] = field(default_factory=list)
 
     def take(self, answer: dict[str, Any]) -> None:
@@ -77,6 +81,11 @@ def run(earlier: Path | None = None) -> str:
             "",
             _times(measured, counts),
             "",
+            "The same list as the first that a new process compacts, which compiles its patterns and loads its "
+            "vocabulary meanwhile; the modules are loaded:",
+            "",
+            _firsts(measured),
+            "",
             "Appending one message (ledger and count), and what the sum of all appends and a compaction takes:",
             "",
             _appends(measured),
@@ -93,8 +102,9 @@ def _interleaved(messages: Sequence[Message], repeats: int, earlier: Path | None
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         files = folder / "warm-up.json", folder / "session.json"
-        for file, part in zip(files, (messages[:WARM_UP], messages), strict=True):
-            file.write_text(json.dumps(part), encoding="utf-8")
+        other = generate(seed=2, messages=WARM_UP, tokens=WARM_UP * 300, images=0).messages
+        for file, part in zip(files, (other, messages), strict=True):
+            file.write_text(json.dumps(list(part)), encoding="utf-8")
         python = Path(sys.executable)
         ways = {OURS: (python, "leporello", None), PEER: (environment(HERMES), "hermes", None)}
         ways[SHIPPED] = (environment(HERMES), "hermes-shipped", None)
@@ -110,6 +120,10 @@ def _interleaved(messages: Sequence[Message], repeats: int, earlier: Path | None
                 answer = json.loads(driver.stdout.readline())
                 if turn >= 0:
                     found.setdefault(name, Measured()).take(answer)
+        for _ in range(min(repeats, FIRST)):
+            for name in (OURS, PEER):
+                with _driver(*ways[name], folder) as fresh:
+                    found[name].first.append(json.loads(fresh.communicate(f"{files[1]}\n")[0])["cold"])
     return found
 
 
@@ -142,6 +156,15 @@ def _times(measured: dict[str, dict[str, Measured]], counts: dict[str, int]) -> 
         )
     header = ["session", "messages", "cold", "warm", "0.1.0 cold", "0.1.0 warm", PEER, "cold / it", "it / warm"]
     return table(header, rows)
+
+
+def _firsts(measured: dict[str, dict[str, Measured]]) -> str:
+    rows = []
+    for name, ways in measured.items():
+        ours, theirs = ways[OURS].first, ways[PEER].first
+        ratio = statistics.median(ours) / statistics.median(theirs)
+        rows.append([name, _spread(ours), _spread(theirs), f"{ratio:.1f}"])
+    return table(["session", "first", PEER, "first / it"], rows)
 
 
 def _appends(measured: dict[str, dict[str, Measured]]) -> str:

@@ -92,6 +92,8 @@ def _content(content: Any) -> list[Any]:
 def _part(part: Any) -> Any:
     if not isinstance(part, Mapping):
         return part
+    if len(part) == 2 and part.get("type") == "text" and type(part.get("text")) is str:
+        return part["text"]
     # Only the part's own keys: deeper down, such as in the input of a call, a key with `_` is content.
     plain = {
         key: value for key, value in part.items() if value is not None and key != MARK and not str(key).startswith("_")

@@ -89,7 +89,7 @@ def role_of(message: Mapping[str, Any]) -> str:
 
 def is_instruction(message: Mapping[str, Any]) -> bool:
     """System and developer messages: instruction sources that are never folded."""
-    return role_of(message) in ("system", "developer")
+    return message.get("role") in ("system", "developer")
 
 
 def parts_of(message: Mapping[str, Any]) -> tuple[Part, ...]:
@@ -153,7 +153,7 @@ def result_id(message: Mapping[str, Any]) -> str:
 
 
 def is_result(message: Mapping[str, Any]) -> bool:
-    return role_of(message) in ("tool", "function")
+    return message.get("role") in ("tool", "function")
 
 
 def encode_json(value: Any) -> bytes:

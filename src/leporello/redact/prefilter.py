@@ -16,7 +16,7 @@ from functools import cache, lru_cache
 from leporello.lazy_regex import lazy_regex
 from leporello.redact.assignments import DIRECTIVES, is_rule, name_around, word_before
 from leporello.redact.given import reading
-from leporello.redact.names import HINTS, STEMS, Strength, strength_of
+from leporello.redact.names import HINTS, STEMS, TO, Strength, strength_of
 from leporello.redact.prose import AS_WORDS, COMPOUNDED, IS_WORDS, name_at
 from leporello.redact.shapes import BY_WORD, FED, SHAPE_WORDS
 from leporello.redact.spans import Words, lowered_of, places_of
@@ -205,7 +205,8 @@ _SENTENCE, _BACK, _MOST_BEFORE = 320, 140, 6
 _NEAR = 4
 """Words behind a name that may be its value though nothing says so."""
 _LINKS = (":", "=", "(", "[", ")")
-_LINE_ENDS = IS_WORDS | {"below", "follows", "here", "are", ""}
+_LEADS = IS_WORDS | TO
+_LINE_ENDS = _LEADS | {"below", "follows", "here", "are", ""}
 _ANSWERS = lazy_regex(r"[^\n\\({]{0,80}(?:[-=~]{3}|[\w-]:[ ])")
 
 
@@ -251,7 +252,7 @@ def _says_no_key(text: str, start: int, end: int) -> bool:
             continue
         if not (_is_no_key(word) or (not linked and _is_no_value(word, count))):
             return False
-        linked = linked or word[0] in _LINKS or word[-1] in _LINKS or word.lower() in IS_WORDS
+        linked = linked or word[0] in _LINKS or word[-1] in _LINKS or word.lower() in _LEADS
         count, last = count + any(map(str.isalnum, word)), word
     return True
 
@@ -294,7 +295,7 @@ _CLOSER: dict[str, re.Pattern[str]] = {
     **dict.fromkeys(
         ("login", "creds", "credentials", "credential"),
         lazy_regex(
-            rf"\w{{5,12}}(?:{_BLANK}?[:=]|{_BLANK}(?:are|is|sind|son|sono|sont|mit|als|with|as))?{_BLANK}[\w.@-]{{2,64}}{_BLANK}?"
+            rf"\w{{5,12}}(?:{_BLANK}?[:=]|{_BLANK}\w{{1,6}})?{_BLANK}[\w.@-]{{2,64}}{_BLANK}?"
             rf"(?:[/:|]|and|und|et|with|mit|y|e){_BLANK}|[\s\S]{{5,600}}?[\w.+-]@[\w.-]{{3}}|{_ITEM}"
         ),
     ),
