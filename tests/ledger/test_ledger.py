@@ -76,11 +76,15 @@ def test_in_work_the_next_unit_is_the_one_that_tells_most_beside_those_before(se
         """Without what a mark adds."""
         return list(dict.fromkeys(words_of(said[unit.number, unit.position])))
 
+    anew = ledger.values.told_anew()
+
     def worth(unit: RankedUnit) -> float:
+        if said[unit.number, unit.position] in anew.get(unit.number, ()):
+            return unit.unit.score
         words = words_said(unit)
         alone = 0.1 + sum(map(ledger.vocabulary.rarity, words))
-        left = 0.1 + sum(ledger.vocabulary.rarity(word) * 0.5 ** heard[word] for word in words)
-        return unit.unit.score - 0.3 * log(alone / left)
+        left = 0.1 + sum(ledger.vocabulary.rarity(word) * 0.3 ** heard[word] for word in words)
+        return unit.unit.score - 0.2 * log(alone / left)
 
     waiting = ranked(ledger)
     while waiting:

@@ -1,7 +1,8 @@
 """The units of a span, those that tell most first.
 
-What was told already tells less: in work, a word is worth half with each unit before that has it. The order of what
-is left is the greedy one for a sum that grows ever more slowly, so that a fold tells of many things (decision 0060).
+What was told already tells less: in work, a word loses most of its worth with each unit before that has it. The order
+of what is left is the greedy one for a sum that grows ever more slowly, so that a fold tells of many things (decision
+0060).
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ NEWER_VALUE = 1.0
 """What a sentence is worth beside its score that says something else about a thing than an earlier one."""
 RECENT = 1.5
 """What the newest of the values that the user stated is worth more than the first."""
-REPEATED = 0.3
+REPEATED = 0.2
 """What it costs when the words of a unit tell less than they would alone, for each e-fold."""
 LEAST_TOLD = 0.1
 """For units without a word."""
-TOLD_AGAIN = 0.5
+TOLD_AGAIN = 0.3
 """What is left of a word's worth with each unit that has it."""
 _ROOM = 1 << 20
 """Places that each message has for its units."""
@@ -222,7 +223,9 @@ class Ranking:
         telling = self._tellings.get(place)
         if telling is None:
             telling = self._tellings[place] = novelty.telling(unit.text)
-        now = novelty.loss(telling) - unit.score
+        # A newer value comes in the words of the older one, and is no repetition of it.
+        lost = 0.0 if unit.text in self._anew.get(number, ()) else novelty.loss(telling)
+        now = lost - unit.score
         if self._waiting and now > self._waiting[0][0]:
             heappush(self._waiting, (now, place, number, unit, line))
             return True
