@@ -159,6 +159,8 @@ LEAST_STORY = 120
 FILE_SHARE = 0.08
 STATE_SHARE = 0.05
 TASK_SHARE = 0.55
+LEAST_PROGRESS = 80
+"""Tokens for what was about to be done: a short fold needs it as much as a long one."""
 CHANGE_SHARE = 0.04
 RESOLVED_SHARE = 0.02
 STATED_SHARE, STATED_TOKENS, MOST_FIXED = 0.2, 400, 0.9
@@ -363,7 +365,9 @@ def _where_we_are(source: SectionSource, budget: int, count: CountText) -> dict[
     made: dict[Section, list[HandoffLine]] = {}
     for section, (lines, share) in parts.items():
         newest_first = section is Section.ACTIVE_TASK
-        made[section] = sections.within(lines, min(left, int(budget * share)), count, newest_first=newest_first)
+        least = min(LEAST_PROGRESS, budget // 4) if section is Section.IN_PROGRESS else 0
+        room = min(left, max(least, int(budget * share)))
+        made[section] = sections.within(lines, room, count, newest_first=newest_first)
         left -= sum(count(line.text) + 6 for line in made[section])
     return made
 
