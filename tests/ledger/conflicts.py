@@ -90,3 +90,107 @@ KEPT = [
     ("Don't commit generated files.", "Commit your changes."),
     ("Never force-push.", "Push the branch when tests pass."),
 ]
+
+
+WITHDRAWN = {
+    "en": [
+        ("Ask me before you delete a branch.", "From now on you may delete branches without asking."),
+        ("No emojis in the release notes.", "Forget what I said about emojis in the release notes."),
+        ("Run the linter before every commit.", "You don't have to run the linter before a commit any more."),
+        ("Never write to the staging database.", "You're allowed to write to the staging database again."),
+        ("Write the summaries in French.", "The summaries no longer have to be in French."),
+    ],
+    "de": [
+        ("Frag mich, bevor du einen Branch löschst.", "Ab jetzt darfst du Branches löschen, ohne zu fragen."),
+        ("Keine Emojis in den Release Notes.", "Vergiss, was ich über Emojis in den Release Notes gesagt habe."),
+        ("Vor jedem Commit muss der Formatter laufen.", "Der Formatter muss vor dem Commit nicht mehr laufen."),
+        ("Auf die Testdatenbank wird nie geschrieben.", "Auf die Testdatenbank darfst du jetzt wieder schreiben."),
+        (
+            "Schreib die Zusammenfassungen auf Französisch.",
+            "Zusammenfassungen müssen nicht mehr auf Französisch sein.",
+        ),
+    ],
+    "fr": [
+        ("Ne supprime jamais de branche.", "Désormais tu peux supprimer des branches."),
+        ("Pas d'emojis dans les notes de version.", "Oublie ce que j'ai dit sur les emojis dans les notes de version."),
+        ("Lance le linter avant chaque commit.", "Plus besoin de lancer le linter avant un commit."),
+        ("N'écris jamais dans la base de test.", "Tu as de nouveau le droit d'écrire dans la base de test."),
+        ("Rédige les résumés en anglais.", "Les résumés n'ont plus besoin d'être en anglais."),
+    ],
+    "es": [
+        ("Nunca borres ramas.", "A partir de ahora puedes borrar ramas."),
+        ("Nada de emojis en las notas de versión.", "Olvida lo que dije de los emojis en las notas de versión."),
+        ("Pasa el linter antes de cada commit.", "Ya no hace falta pasar el linter antes de un commit."),
+        ("No escribas nunca en la base de pruebas.", "Ya puedes escribir otra vez en la base de pruebas."),
+        ("Escribe los resúmenes en inglés.", "Los resúmenes ya no tienen que ser en inglés."),
+    ],
+    "pt": [
+        ("Nunca apague branches.", "A partir de agora você pode apagar branches."),
+        ("Nada de emojis nas notas de versão.", "Esquece o que eu disse sobre emojis nas notas de versão."),
+        ("Rode o linter antes de cada commit.", "Não precisa mais rodar o linter antes do commit."),
+        ("Não grave nada no banco de testes.", "Agora pode gravar no banco de testes de novo."),
+        ("Escreva os resumos em inglês.", "Os resumos não precisam mais ser em inglês."),
+    ],
+    "it": [
+        ("Non cancellare mai i branch.", "D'ora in poi puoi cancellare i branch."),
+        ("Niente emoji nelle note di rilascio.", "Dimentica quello che ho detto sulle emoji nelle note di rilascio."),
+        ("Lancia il linter prima di ogni commit.", "Non serve più lanciare il linter prima di un commit."),
+        ("Non scrivere mai nel database di prova.", "Ora puoi scrivere di nuovo nel database di prova."),
+        ("Scrivi i riassunti in inglese.", "I riassunti non devono più essere in inglese."),
+    ],
+    "ru": [
+        ("Никогда не удаляй ветки.", "Теперь можешь удалять ветки."),
+        ("Никаких эмодзи в описании релиза.", "Забудь, что я говорил про эмодзи в описании релиза."),
+        ("Запускай линтер перед каждым коммитом.", "Больше не нужно запускать линтер перед коммитом."),
+        ("Ничего не пиши в тестовую базу.", "В тестовую базу теперь снова можно писать."),
+        ("Пиши сводки на английском.", "Сводки больше не обязательно писать на английском."),
+    ],
+    "zh": [
+        ("不要删除分支。", "从现在起你可以删除分支了。"),
+        ("发布说明里不要用表情符号。", "忘掉我之前说的发布说明里表情符号的事。"),
+        ("每次提交前都要跑格式检查。", "提交前不用再跑格式检查了。"),
+        ("禁止写入测试数据库。", "现在又可以写入测试数据库了。"),
+        ("摘要请用英文写。", "摘要不必再用英文写了。"),
+    ],
+    "ja": [
+        ("ブランチは絶対に削除しないでください。", "これからはブランチを削除してもいいです。"),
+        ("リリースノートに絵文字は使わないで。", "リリースノートの絵文字について言ったことは忘れてください。"),
+        ("コミットの前に必ずリンターを実行してください。", "コミット前のリンターはもう実行しなくていいです。"),
+        ("テスト用データベースには書き込まないこと。", "テスト用データベースにはまた書き込んでも構いません。"),
+        ("要約は英語で書いてください。", "要約はもう英語でなくても大丈夫です。"),
+    ],
+    "ko": [
+        ("브랜치는 절대 삭제하지 마세요.", "이제부터 브랜치를 삭제해도 됩니다."),
+        ("릴리스 노트에 이모지 쓰지 마.", "릴리스 노트 이모지 얘기는 잊어 줘."),
+        ("커밋 전에 항상 린터를 돌려 줘.", "이제 커밋 전에 린터 안 돌려도 돼."),
+        ("테스트 데이터베이스에는 쓰지 마세요.", "이제 테스트 데이터베이스에 다시 써도 됩니다."),
+        ("요약은 영어로 써 주세요.", "요약을 더 이상 영어로 쓸 필요 없어요."),
+    ],
+}
+"""Rules and what takes them back or allows what they forbade, in each language."""
+
+
+STILL_IN_FORCE = [
+    # Leave for one thing, or for something else.
+    ("Frag mich, bevor du einen Branch löschst.", "Ja, du darfst den alten Hotfix-Branch löschen."),
+    ("Keine Emojis in den Release Notes.", "Vergiss die Grafik auf der Startseite."),
+    ("Schreib die Zusammenfassungen auf Französisch.", "Die Tabelle brauchst du nicht mehr zu pflegen."),
+    ("Vor jedem Commit muss der Formatter laufen.", "Der Server muss heute nicht mehr laufen."),
+    ("Ne supprime jamais de branche.", "Oui, tu peux supprimer le fichier de log."),
+    ("Lance le linter avant chaque commit.", "Plus besoin du rapport sur les ventes."),
+    ("Nunca borres ramas.", "Sí, puedes borrar ese archivo temporal."),
+    ("Escribe los resúmenes en inglés.", "Ya no hace falta la tabla de precios."),
+    ("Nunca apague branches.", "Esquece o gráfico de ontem."),
+    ("Rode o linter antes de cada commit.", "Pode apagar a pasta antiga."),
+    ("Non cancellare mai i branch.", "Lascia perdere il grafico."),
+    ("Scrivi i riassunti in inglese.", "Puoi pure scrivere al cliente."),
+    ("Никогда не удаляй ветки.", "Забудь про таблицу с ценами."),
+    ("Пиши сводки на английском.", "Можешь удалить этот временный файл."),
+    ("摘要请用英文写。", "不用再管那个表格了。"),
+    ("不要删除分支。", "可以删除这个临时文件。"),
+    ("ブランチは絶対に削除しないでください。", "この一時ファイルは削除してもいいです。"),
+    ("要約は英語で書いてください。", "グラフはもういりません。"),
+    ("브랜치는 절대 삭제하지 마세요.", "이 임시 파일은 삭제해도 됩니다."),
+    ("요약은 영어로 써 주세요.", "그래프는 이제 필요 없어요."),
+]
+"""What takes back or allows something else."""

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-MISSED = (
-    # Fragments of a decision: without what was asked before, they bind nothing.
-    "I think by file is too much",
-    "ideally just rebase onto main",
-)
+# A fragment of a decision: without what was asked before, it binds nothing.
+MISSED = ("ideally just rebase onto main",)
 """Rules that are not found."""
-TAKEN = ("All tests are green in CI.",)
+TAKEN = ("Nothing changed since yesterday.",)
 """Sentences that are taken for rules."""

@@ -13,11 +13,12 @@ from _pytest.mark.structures import ParameterSet
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leporello.ledger import rule_conflicts as conflicts
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.rules import RuleKind, is_cancel, read
 from leporello.ledger.user_text import strip_injected
 from leporello.testing.sessions.story import RuleWords, rule_words, slots
-from tests.ledger.conflicts import ENDED, KEPT
+from tests.ledger.conflicts import ENDED, KEPT, STILL_IN_FORCE, WITHDRAWN
 from tests.ledger.corpus import LOOK_ALIKES, RULES
 from tests.ledger.known_misses import MISSED, TAKEN
 from tests.ledger.phrasings import (
@@ -416,3 +417,13 @@ def test_what_is_vented_withdrawn_heard_or_meant_to_calm_is_no_rule(text: str) -
 
 def test_words_inside_a_path_order_nothing() -> None:
     assert last_rules(WORK, "Please have a look at src/budget/limits/always_only.py.") == []
+
+
+@pytest.mark.parametrize(("earlier", "later"), [pair for pairs in WITHDRAWN.values() for pair in pairs])
+def test_what_is_taken_back_ends_in_every_language(earlier: str, later: str) -> None:
+    assert conflicts.ends(earlier, later)
+
+
+@pytest.mark.parametrize(("earlier", "later"), STILL_IN_FORCE)
+def test_leave_for_something_else_ends_no_rule_in_any_language(earlier: str, later: str) -> None:
+    assert not conflicts.ends(earlier, later)

@@ -62,3 +62,8 @@ def language_of(text: str) -> str:
     }
     best = max(known, key=known.__getitem__)
     return best if known[best] else "en"
+
+
+def common_words(language: str) -> frozenset[str]:
+    """Words by which a language is known: they say nothing of what a text is about."""
+    return _KNOWN_BY.get(language, frozenset())

@@ -13,11 +13,14 @@ from functools import lru_cache
 from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
-from leporello.ledger import rules
+from leporello.ledger import rule_withdrawal, rules
+from leporello.ledger.language import language_of
 from leporello.ledger.rules import RuleKind
 from leporello.text_features.words import STOP_WORDS, stem
 
 _I = re.IGNORECASE
+_READ_HERE = frozenset(("en", "zh"))
+"""Languages whose words are known here; others are read by their signs alone."""
 # One start per run of name characters: a run that holds no name from its first character holds none from a later one.
 _NAME = lazy_regex(r"`[^`]+`|\"[^\"]+\"|(?<![\w./:@-])[^\W_]*+[./_:@-][\w./:@-]*\w|(?<![A-Za-z_])[A-Za-z_]*+\d[\w.]*")
 _WORD = lazy_regex(r"[A-Za-z][A-Za-z'+#]+|[\u3400-\u9fff]+")
@@ -39,6 +42,7 @@ _MANNER = """
     entire that this you your want don't dont not can't cannot won't make prefer avoid stop leave remember may can
     free go ahead think like directly anything everything something whatever thing things time else really just
     also too ask asking me us our we i'd i'll let's it's that's ok yes no back take call name new be there here end
+    you're we're they're i'm
     ended story history matter apply applies valid force restrict most least writable editable unlocked unfrozen
 """
 """Words that say how something is ordered or allowed, not what it is about."""
@@ -224,6 +228,8 @@ def _banned(text: str) -> frozenset[str]:
 
 def ends(earlier: str, later: str) -> bool:
     """Whether a later sentence takes an earlier rule back, allows what it forbade, or says the opposite."""
+    if not _READ_HERE.issuperset((language_of(earlier), language_of(later))):
+        return rule_withdrawal.takes_back(earlier, later)
     said = rules.read(later)
     old, new = subject(earlier), subject(later)
     if not new.all or _other_names(old, new) or _other_words(old, new):

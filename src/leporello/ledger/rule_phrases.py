@@ -78,7 +78,7 @@ REVOKES = any_of(
     \bforget (?:about )?(?:that|the|what i said|my|it)\b
     \bscratch that\b
     \b(?:drop|remove|lift|cancel|withdraw|retract|undo) (?:that|the|this|my) (?:.{0,40}?)?(?:rule|requirement|constraint|restriction|limit|ban)\b
-    \bno longer (?:need|required?|necessary|appl\w+|valid|in force|matters?|off)\b
+    \bno longer (?:have to|has to|need|required?|necessary|appl\w+|valid|in force|matters?|off)\b
     \b(?:no need (?:to|for)|need not|needn'?t|(?:don'?t|do not) (?:have|need) to)\b
     \byou (?:can|may) (?:now |again )?(?:ignore|skip|stop)\b
     \bignore (?:that|my|the|what i said)\b
@@ -90,7 +90,7 @@ REVOKES = any_of(
     \bnot (?:needed|necessary|required) any ?more\b
     \bany ?more[.!]?$
     \b(?:as you like|after all|on second thoughts?)\b
-    不用再|取消|可以不用|忽略(?:之前|刚才|我)|不再(?:需要|要求|适用|限制|有效)|之前说的.{0,2000}(?:作废|不算)|作废|不作数|不必再|无需再|已经解决
+    不用再|取消|忘掉|忘记(?:我|之前|刚才)|可以不用|忽略(?:之前|刚才|我)|不再(?:需要|要求|适用|限制|有效)|之前说的.{0,2000}(?:作废|不算)|作废|不作数|不必再|无需再|已经解决
     """
 )
 

@@ -20,7 +20,7 @@ from functools import cache, lru_cache
 from itertools import combinations, pairwise
 from math import isqrt
 from typing import Any
-from zlib import crc32
+from zlib import crc32, decompress
 
 import orjson
 from msgspec import Struct, field
@@ -48,7 +48,7 @@ _MONEY = lazy_regex(
 )
 _PATH = lazy_regex(r"(?<![\w/.-])[\w.-]{1,60}(?:/[\w.-]{1,60}){1,12}\.\w{1,8}(?![\w/])")
 LONG = 110
-PLACES = 1 << 14
+PLACES = 1 << 15
 """How many weights the table of pieces has."""
 SHORT_PIECES, LONG_PIECES = (1, 2, 3), (3, 4)
 """How many letters a piece of a word has, where a letter is a syllable and elsewhere."""
@@ -110,7 +110,7 @@ class _Weights(Struct, frozen=True):
 @cache
 def _weights() -> _Weights:
     data = orjson.loads(shipped("leporello.ledger", "rule_weights.json"))
-    return _Weights(data["signs"], array("b", b85decode(data["pieces"])), data["step"])
+    return _Weights(data["signs"], array("b", decompress(b85decode(data["pieces"]))), data["step"])
 
 
 @cache
@@ -132,9 +132,10 @@ def _signs(language: str) -> _Signs:
 
 
 @cache
-def vocabulary(language: str) -> frozenset[str]:
-    """The words that are listed for a language."""
-    return frozenset(word.rstrip("'") for pattern in _listed(language) for word in pattern.words if "*" not in word)
+def vocabulary(language: str, without: frozenset[str] = frozenset()) -> frozenset[str]:
+    """The words that are listed for a language, but for those of some signs."""
+    listed = (pattern for pattern in _listed(language) if pattern.sign not in without)
+    return frozenset(word.rstrip("'") for pattern in listed for word in pattern.words if "*" not in word)
 
 
 @lru_cache(maxsize=8192)
@@ -169,11 +170,16 @@ def _pieces(lowered: str, language: str) -> Iterator[str]:
 
 
 def _together(lowered: str, language: str, signs: frozenset[str]) -> Iterator[str]:
-    """Which signs stand in one sentence, and which of two comes first."""
+    """Which signs stand in one sentence, which of two comes first, and which the sentence begins and ends with."""
     ordered = sorted(signs)
     yield from (f"{first}&{second}" for first, second in combinations(ordered, 2))
     spans = sorted((start, end, sign) for sign, start, end in _spans(lowered, language))
     yield from (f"{first[2]}>{second[2]}" for first, second in combinations(spans[:MOST_SPANS], 2))
+    if spans:
+        opening = spans[0][0]
+        at = ">" if opening <= 1 else ">>"
+        yield from (f"{at}{sign}" for start, _, sign in spans if start == opening)
+        yield f"{spans[-1][2]}>"
 
 
 def signs_of(sentence: str, language: str, company: str = "") -> frozenset[str]:

@@ -42,7 +42,7 @@ _LONG_QUOTE = lazy_regex(
     r"|「[^「」\n]{0,300}[.!?。！？][^「」\n]{0,300}」"
 )
 """A quotation of whole sentences."""
-LEAST_SCORE, IN_SMALL_TALK = -40, 600
+LEAST_SCORE, IN_SMALL_TALK = -36, 600
 """What a sentence scores at least to be a rule, in hundredths; more in small talk."""
 COURTESY_BYTES = 12
 """A sentence of no more is a "Thanks." or a "谢谢。": no company."""
@@ -83,7 +83,13 @@ def read(sentence: str, *, small_talk: bool = False, company: str = "") -> RuleR
     company = company or company_of(_PIECE.split(sentence))
     kinds = (_kind(said, small_talk=small_talk, company=company) for said in said_in(sentence))
     kind = next(filter(None, kinds), None)
-    return RuleReading(kind, not question and bool(phrases.REVOKES.search(sentence)), question)
+    return RuleReading(kind, not question and _revokes(sentence), question)
+
+
+def _revokes(sentence: str) -> bool:
+    """Whether it says that something no longer holds; English and Chinese have phrases of their own for it."""
+    said = phrases.REVOKES.search(sentence) is not None
+    return said or (language_of(sentence) not in ("en", "zh") and "revoke" in _signs(sentence))
 
 
 def company_of(sentences: Sequence[str]) -> str:
