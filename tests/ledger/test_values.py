@@ -251,6 +251,32 @@ def test_what_may_be_about_the_same_is_shown_beside_it_without_a_claim() -> None
     assert not values.replaced_in(first)
 
 
+NAMED_OTHERWISE = (
+    ("My supervisor is Henrike.", "I report to Babatunde, he signs my leave."),
+    ("Meine Vorgesetzte ist Henrike.", "Mein Chef heißt Babatunde."),
+    ("We send packets to the server on port 7001.", "Our box listens on 7400, the old one was taken."),
+    ("Мой начальник — Хенрике.", "Теперь я подчиняюсь Олегу."),
+)
+
+
+@pytest.mark.parametrize(("old", "new"), NAMED_OTHERWISE)
+def test_a_thing_is_known_by_its_other_names(old: str, new: str) -> None:
+    values, first, last = in_talk(old, new)
+    assert f"(later m{last}" in values.marked(first, old)
+
+
+SIBLINGS = (
+    ("The budget for the kitchen is 9k.", "We've set aside 4k for the garden."),
+    ("My dentist is in Elm Street at 3 pm.", "My eye doctor is in Oak Street at 5 pm."),
+)
+
+
+@pytest.mark.parametrize(("one", "other"), SIBLINGS)
+def test_two_things_of_a_kind_are_two(one: str, other: str) -> None:
+    values, first, _ = in_talk(one, other)
+    assert "(later" not in values.marked(first, one)
+
+
 def test_a_sentence_of_prose_may_begin_like_code() -> None:
     assert read("for the tacos we take coriander", 1, "user") is not None
     assert read("for taco in tacos:", 1, "user") is None

@@ -17,36 +17,44 @@ from msgspec import Struct
 from leporello.ledger import value_patterns as patterns
 from leporello.ledger.sentence_pieces import plain_words
 from leporello.ledger.statements import FIGURES, PLAINLY, Statement, Value, begin_of
-from leporello.ledger.value_matching import Weight, narrows, same_unit, told_apart
+from leporello.ledger.things import others_of_a_kind, somebody_else, things_in
+from leporello.ledger.value_matching import Weight, filled_otherwise, narrows, same_unit, told_apart
 from leporello.ledger.value_patterns import ValueKind
 
 WEIGHTS = {
-    "shared": 3.0,
-    "rarest": 2.4,
-    "indirect": -2.6,
-    "figure": 0.9,
-    "name": 2.3,
-    "code": -2.8,
-    "neither value nor change": -1.8,
-    "no value": -1.2,
-    "changes": 0.6,
-    "cancels": 0.7,
-    "negates": -3.3,
-    "happened before": -1.4,
-    "delighted before": -3.6,
-    "delighted": -1.1,
-    "asks": -2.7,
-    "wanted before": -1.6,
-    "wanted": -1.1,
-    "apart": -1.1,
-    "narrows": -1.1,
-    "words before": -2.8,
-    "words": 1.5,
+    "shared": 1.9,
+    "things": 1.4,
+    "thing with a value": 0.9,
+    "indirect": -0.2,
+    "covered": -1.6,
+    "contrast": -1.2,
+    "figure and contrast": -0.3,
+    "other thing": -1.9,
+    "somebody else": -0.9,
+    "own before": -1.2,
+    "apart": -2.9,
+    "filled otherwise": -0.9,
+    "narrows": -0.8,
+    "figure": -0.3,
+    "name": 0.2,
+    "neither value nor change": -1.1,
+    "named": 2.0,
+    "nothing gone": -1.0,
+    "name beside figure": -1.0,
+    "changes": 1.3,
+    "cancels": 1.5,
+    "happened before": -1.2,
+    "delighted before": -1.7,
+    "asks": -1.3,
+    "words before": -1.0,
+    "words": 0.4,
+    "not longer": -1.3,
 }
-LEAST, LEAST_AMONG_HITS = 0.4, -2.0
+LEAST, LEAST_AMONG_HITS = -1.9, -4.6
 """What speaks for two statements about one thing and against it, and how much is needed: fitted to sets of invented
 pairs, and to recorded talks and work, where most sentences that share rare words are about two things."""
-MOST_SHARED = 2.0
+MOST_CONTRASTS = 3
+MOST_SHARED, MOST_THINGS = 2.0, 1.5
 MOST_WORDS, LONGEST_OLD, LONGEST_NEW = 12, 120, 200
 LONGEST, BEFORE_VALUE = 140, 50
 LIST_BEGINS, LEAD_ENDS = ("-", "*", "#", "•"), ("?", ":")
@@ -80,24 +88,44 @@ def relation(
     """
     if len(old.order) > MOST_WORDS or len(old.text) > LONGEST_OLD or len(new.text) > LONGEST_NEW:
         return 0.0
-    no_subject = old.about_change | new.about_change | _vague()
-    direct = (old.keys & new.keys) - no_subject
-    both = direct | ((old.keys & (new.context | around) | old.context & new.keys) - no_subject)
-    begins = (old.begins & new.begins) - {begin_of(word) for word in both | no_subject}
+    common = _Common(old, new, around)
     states = not (old.asks or old.text.startswith(LIST_BEGINS) or old.text.endswith(LEAD_ENDS))
-    if not (both or begins) or not states or old.text == new.text:
+    if not (common.words or common.things) or not states or old.text == new.text:
         return 0.0
-    found = _signs(old, new, weigh)
+    found = _signs(old, new, common, weigh)
     if found["no value"] and patterns.GOES_ON.match(old.text):
         return 0.0  # it does not name its thing
-    if found["neither value nor change"] and not among_hits:
+    if found["neither value nor change"] and not (among_hits or common.things):
         return 0.0  # two remarks in the same words tell nothing beside each other
-    shared = both | begins
-    found["indirect"] = not (direct or begins)
-    found["shared"] = min(sum(sorted(1 / max(1, frequency.get(key, 0) - 1) for key in shared)), MOST_SHARED)
-    found["rarest"] = max(map(weigh, shared))
+    found["shared"] = min(_few_have(common.words, frequency), MOST_SHARED)
+    found["things"] = min(_few_have(common.things, frequency), MOST_THINGS)
     score = sum(weight * found[name] for name, weight in WEIGHTS.items())
     return max(0.0, score - (LEAST_AMONG_HITS if among_hits else LEAST))
+
+
+def _few_have(words: frozenset[str], frequency: Mapping[str, int]) -> float:
+    """How few other sentences have them."""
+    return sum(sorted(1 / max(1, frequency.get(word, 0) - 1) for word in words))
+
+
+class _Common:
+    """What two statements have in common, and what only one of them has."""
+
+    def __init__(self, old: Statement, new: Statement, around: frozenset[str]) -> None:
+        vague = old.about_change | new.about_change | _vague()
+        direct = (old.keys & new.keys) - vague
+        both = direct | ((old.keys & (new.context | around) | old.context & new.keys) - vague)
+        begins = (old.begins & new.begins) - {begin_of(word) for word in both | vague}
+        self.words = both | begins
+        self.things = old.things & new.things
+        self.indirect = not (direct or begins or self.things)
+        given = {word for value in (*old.values, *new.values) for word in value.words}
+        self.ours = frozenset(filter(self._is_other, old.words - new.words - vague - given))
+        self.theirs = frozenset(filter(self._is_other, new.words - old.words - vague - given))
+
+    def _is_other(self, word: str) -> bool:
+        """Whether a word is nothing that the other statement says too, in another form or by another name."""
+        return begin_of(word) not in self.words and self.things.isdisjoint(things_in(word))
 
 
 @cache
@@ -106,9 +134,10 @@ def _vague() -> frozenset[str]:
     return frozenset(plain for word in patterns.words("vague") for plain in plain_words(word))
 
 
-def _signs(old: Statement, new: Statement, weigh: Weight) -> dict[str, float]:
-    known = {value.plain for value in old.values} | old.words
+def _signs(old: Statement, new: Statement, common: _Common, weigh: Weight) -> dict[str, float]:
+    known, spoken = _said(old), _said(new)
     fresh = [value for value in new.values if value.plain not in known]
+    stays = [value for value in old.values if value.plain in spoken]
     kinds = {was.kind for was in old.values for now in fresh if _one_kind(was, now, new)}
     figure = not kinds.isdisjoint(FIGURES)
     name = ValueKind.NAME in kinds and not figure
@@ -116,26 +145,54 @@ def _signs(old: Statement, new: Statement, weigh: Weight) -> dict[str, float]:
     gives = bool(old.values) or any(not new.text.startswith(value.text) for value in fresh)
     changes = new.changes == PLAINLY and gives
     return {
+        **_on_what(old, new, common, weigh),
+        "thing with a value": not common.words and (figure or name),
         "figure": figure,
         "name": name,
-        # Two identifiers or paths in one conversation are seldom two values of one thing.
-        "code": ValueKind.CODE in kinds and not figure and not name,
+        "figure and contrast": bool(figure and common.ours and common.theirs),
+        "name beside figure": figure and any(_opens_as_name(new, value) for value in fresh),
+        "other thing": bool(kinds) and others_of_a_kind(old.things, new.things),
         "neither value nor change": not (kinds or changes or new.cancels),
         "no value": not old.values,
+        "named": bool(stays and (new.changes or new.cancels or new.negates)),
+        "nothing gone": 0 < len(old.values) == len(stays),
         "changes": changes,
         "cancels": bool(new.cancels),
-        "negates": new.negates,
         "happened before": patterns.PAST.search(old.text) is not None,
         "delighted before": "!" in old.text,
-        "delighted": "!" in new.text,
         "asks": new.asks,
-        "wanted before": patterns.WANTED.match(old.text) is not None,
-        "wanted": patterns.WANTED.match(new.text) is not None,
-        "apart": told_apart(old, new, weigh),
-        "narrows": narrows(old, new),
         "words before": math.log1p(len(old.order)),
         "words": math.log1p(len(new.order)),
+        "not longer": len(new.order) <= len(old.order),
     }
+
+
+def _on_what(old: Statement, new: Statement, common: _Common, weigh: Weight) -> dict[str, float]:
+    """What tells whether they are about one thing, whatever their values."""
+    both = _weight(common.words, weigh) + _weight(common.things, weigh)
+    return {
+        "indirect": common.indirect,
+        "covered": both / (both + _weight(common.ours, weigh)),
+        "contrast": min(len(common.ours), len(common.theirs), MOST_CONTRASTS) / MOST_CONTRASTS,
+        "somebody else": somebody_else(old.things, new.things),
+        "own before": old.own and not new.own,
+        "apart": told_apart(old, new, weigh),
+        "filled otherwise": filled_otherwise(old, new),
+        "narrows": narrows(old, new),
+    }
+
+
+def _said(statement: Statement) -> frozenset[str]:
+    return statement.words.union(value.plain for value in statement.values)
+
+
+def _weight(words: frozenset[str], weigh: Weight) -> float:
+    # In a fixed order: sums of floats must not depend on how a set happens to be laid out.
+    return sum(sorted(map(weigh, words)))
+
+
+def _opens_as_name(new: Statement, value: Value) -> bool:
+    return value.kind is ValueKind.NAME and new.text.startswith(value.text)
 
 
 def _one_kind(was: Value, now: Value, new: Statement) -> bool:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger import value_patterns as patterns
 from leporello.ledger.sentence_pieces import MONEY, UNSPACED, Piece, Sign, Sort, pieces_of, plain_words, without_tail
+from leporello.ledger.things import things_in
 from leporello.ledger.value_patterns import ValueKind
 from leporello.redact.spans import lowered_of
 
@@ -76,6 +77,8 @@ class Statement:
     """What says which thing is meant: its words, days, and numbers that may name a ticket or a version."""
     begins: frozenset[str] = field(default=frozenset(), init=False)
     """How its longer words begin: weigh and weight, Treffpunkt and treffen."""
+    things: frozenset[str] = field(default=frozenset(), init=False)
+    """What the user gives a value to, whatever it is called."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "words", frozenset(self.order))
@@ -84,6 +87,13 @@ class Statement:
         object.__setattr__(self, "keys", self.words.union(named, map(_naming, self.values)) - {""})
         begins = (begin_of(word) for word in self.words if len(word) >= BEGIN and word[0] < UNSPACED)
         object.__setattr__(self, "begins", frozenset(begins))
+        if self.role == "user":
+            object.__setattr__(self, "things", things_in(self.text))
+
+    @property
+    def found_by(self) -> frozenset[str]:
+        """What other statements about its thing may have too."""
+        return self.keys | self.begins | self.things
 
 
 def begin_of(word: str) -> str:

@@ -352,6 +352,12 @@ def told_apart(old: Statement, new: Statement, weigh: Weight) -> bool:
     return _two_things(pairs, old, new) or _other_subjects(old, new, pairs, weigh)
 
 
+def filled_otherwise(old: Statement, new: Statement) -> bool:
+    """Whether something else stands between the same words: "for Grafana is", "for Jenkins is"."""
+    pairs = _pairs(old, new)
+    return not _places(old, new, pairs).isdisjoint(_places(new, old, pairs))
+
+
 def narrows(old: Statement, new: Statement) -> bool:
     """Whether the later statement says which one it means where the earlier does not: my daughter's appointment."""
     given = {word for value in new.values for word in value.words}

@@ -294,7 +294,7 @@ class Values:
     def _take(self, said: Statement, around: _Around) -> None:
         if not said.asks:
             self.sentences += 1
-            for word in said.keys | said.begins:
+            for word in said.found_by:
                 self.frequency[word] = self.frequency.get(word, 0) + 1
         weigh = _alike if self.among_hits else _Weights(self.frequency, self.sentences + PRIOR).__getitem__
         for place in self._alike(said, weigh):
@@ -365,7 +365,7 @@ class Values:
     def _alike(self, said: Statement, weigh: Callable[[str], float]) -> list[int]:
         """The open statements that share most, newest first."""
         shared: dict[int, float] = defaultdict(float)
-        for word in sorted(said.keys | said.begins | said.context):
+        for word in sorted(said.found_by | said.context):
             places = self._places.get(word)
             if places:
                 weight = weigh(word)
@@ -375,13 +375,13 @@ class Values:
         return sorted((-place for _, place in best), reverse=True)
 
     def _index(self, place: int, statement: Statement) -> None:
-        for word in statement.keys | statement.begins | statement.context:
+        for word in statement.found_by | statement.context:
             self._places.setdefault(word, {})[place] = None
 
     def _drop(self, place: int) -> None:
         self.echoes.pop(place, None)
         gone = self.open.pop(place)
-        for word in gone.keys | gone.begins | gone.context:
+        for word in gone.found_by | gone.context:
             places = self._places.get(word, {})
             places.pop(place, None)
             if not places:
