@@ -70,6 +70,39 @@ def test_files_say_what_changed_in_them_and_whether_it_was_committed() -> None:
     ]
 
 
+@pytest.mark.parametrize("added", ["a/*.py", "'*.py'", "a", "./a/parser.py"])
+def test_a_commit_takes_in_what_a_pattern_or_a_folder_names(added: str) -> None:
+    commit = call("terminal", "[main 1a2b3c4] parser", command=f"git add {added} && git commit -m parser")
+    [line] = told(file_lines(ledger_of(PARSER, commit), ALL))
+    assert line.endswith("committed m4)") and "not committed" not in line
+
+
+def test_a_pattern_takes_in_no_other_files() -> None:
+    commit = call("terminal", "[main 1a2b3c4] pages", command="git add pages/*.py && git commit -m pages")
+    assert told(file_lines(ledger_of(PARSER, commit), ALL)) == ["a/parser.py (changed ×1: +2 −1 read)"]
+
+
+def test_a_file_moved_into_a_folder_is_committed_with_it() -> None:
+    moved = call("terminal", "", command="mv todo/one.md done/")
+    command = "git rm --cached todo/one.md; git add done/one.md && git commit -m one"
+    commit = call("terminal", "[main 1a2b3c4] one", command=command)
+    assert told(file_lines(ledger_of(moved, commit), ALL)) == [
+        "todo/one.md (changed ×2: moved to done/, then deleted; committed m4)",
+        "done/one.md (changed ×1: moved from todo/one.md; committed m4)",
+    ]
+
+
+def test_a_file_that_was_not_there_was_not_read() -> None:
+    shown = call("terminal", "# Title\ncat: b/missing.md: No such file or directory", command="cat b/missing.md c/x.md")
+    assert not [line for line in told(file_lines(ledger_of(shown), ALL)) if "missing" in line]
+
+
+def test_a_check_whose_program_is_missing_did_not_go_well() -> None:
+    result = '{"output": "/usr/bin/python: No module named pytest", "exit_code": 0}'
+    checked = call("terminal", result, command="python -m pytest | tail")
+    assert ledger_of(checked).actions[-1].outcome == "/usr/bin/python: No module named pytest"
+
+
 def test_an_edit_after_a_commit_is_told_and_a_failed_commit_is_none() -> None:
     commit = call("terminal", "[main 1a2b3c4] all", command="git commit -am all")
     refused = call("terminal", "error: exit_code: 1", command="git commit -am all")
@@ -99,6 +132,16 @@ def test_answered_questions_stand_with_their_answer() -> None:
     )
     assert told(resolved_questions(ledger, ALL)) == [
         "“Which port does the staging server listen on?” → The staging server has port 8443, behind the proxy."
+    ]
+
+
+def test_a_heading_in_the_words_of_the_question_is_no_answer() -> None:
+    ledger = ledger_of(
+        user("How can I run the importer?"),
+        answer("How to run the importer\n\nStart it with leporello import and a file."),
+    )
+    assert told(resolved_questions(ledger, ALL)) == [
+        "“How can I run the importer?” → Start it with leporello import and a file."
     ]
 
 

@@ -182,13 +182,18 @@ def _changed(name: str, arguments: Sequence[str], written: str) -> Iterator[File
         yield from ((path, counted(written)) for path in plain)
     elif name == "mv" and len(plain) == 2:
         yield plain[0], f"moved to {plain[1]}"
-        yield plain[1], f"moved from {plain[0]}"
+        yield _in_folder(plain[1], plain[0]), f"moved from {plain[0]}"
     elif name == "cp" and len(plain) == 2:
-        yield plain[1], f"copied from {plain[0]}"
+        yield _in_folder(plain[1], plain[0]), f"copied from {plain[0]}"
     elif name == "rm":
         yield from ((path, "deleted") for path in plain)
     elif name.startswith(("python", "node")):
         yield from ((one or other, name) for one, other in _WRITES.findall(written))
+
+
+def _in_folder(target: str, source: str) -> str:
+    """Where a file comes to lie: a target that ends with a slash is a folder."""
+    return posixpath.join(target, posixpath.basename(source)) if target.endswith("/") else target
 
 
 def _is_file(word: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 import msgspec
@@ -31,8 +32,9 @@ LONG_MESSAGE, AROUND = 60, 5
 MOST_COMPARED = 200
 MOST_CHANGES = 3
 _COMMIT = lazy_regex(r"\bgit (?:-\S+ )*commit\b")
-_ADDED = lazy_regex(r"\bgit (?:-\S+ )*add ([^;&|\n]{1,2000})")
+_ADDED = lazy_regex(r"\bgit (?:-\S+ )*(?:add|rm|mv) ([^;&|\n]{1,2000})")
 _ADDS_ALL = lazy_regex(r"\bgit (?:-\S+ )*(?:add (?:-A|--all|-u|\.(?:\s|$))|commit (?:-\S+ )*-\w{0,9}a)")
+_PATTERN = frozenset("*?[")
 _INSTRUCTIONS = lazy_regex(
     r"\A\s{0,8}<(\w{0,30}[_-]?instructions)>.{0,200000}</\1>\s{0,8}\Z", re.DOTALL | re.IGNORECASE
 )
@@ -309,8 +311,6 @@ class Ledger:
         call = facts.answers
         if call is None:
             return
-        if call.work == "git_write" and not facts.failed and _COMMIT.search(call.command):
-            self._note_commit(number)
         if call.work in ("edit", "git_write", "check", "install", "agent", "act"):
             self.actions.append(Action(number, call, facts.ended, facts.failed, _outcome(facts)))
         if facts.failed:
@@ -320,7 +320,9 @@ class Ledger:
             file.edits += 1
             file.edited = number
             file.changes = [*(told for told in file.changes if told != change), change][-MOST_CHANGES:]
-        if (call.path or call.shown) and not call.edits:
+        if call.work == "git_write" and _COMMIT.search(call.command):
+            self._note_commit(number)
+        if (call.path or call.shown) and not call.edits and not _is_missing(facts, call.path or call.shown):
             file = self._file(call.path or call.shown, number)
             file.reads += 1
             if call.span and call.span not in file.spans:
@@ -347,8 +349,15 @@ class Ledger:
 
 
 def _names(word: str, path: str) -> bool:
-    """Whether a word of `git add` names a file: itself, its end, or a folder it lies in."""
+    """Whether a word of `git add` names a file: itself, its end, a folder it lies in, or a pattern it fits."""
+    if not _PATTERN.isdisjoint(word):
+        return fnmatchcase(path, word) or fnmatchcase(path, f"*/{word}")
     return path.endswith(word) or f"/{word.rstrip('/')}/" in f"/{path}"
+
+
+def _is_missing(facts: MessageFacts, path: str) -> bool:
+    """Whether one of several commands did not find the file it was to show."""
+    return any(unit.text.endswith("No such file or directory") and path in unit.text for unit in facts.units)
 
 
 def _settings(call: ToolCall) -> Iterator[str]:

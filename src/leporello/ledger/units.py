@@ -27,6 +27,7 @@ BROKEN_RUN = lazy_regex(
     r"|^\S{1,200}:\d{1,6}(?::\d{1,5})?:? (?:fatal |syntax )?error\b"
     r"|^\W{0,6}(?:\w{1,40}\.){0,6}\w{0,40}(?:Error|Exception): "
     r"|^error(?:\[E\d{4}\])?: |^panic: |^fatal: |^npm ERR|^make: \*\*\*|\b[1-9]\d{0,5} (?:failed|failures?)\b"
+    r"|^\S{1,120}: (?:No module named \S{1,80}|(?:\S{1,80}: )?(?:command )?not found)$"
 )
 """A line of a run that did not go well, whatever other lines say."""
 ALL_PASSED = lazy_regex(r"\b[1-9]\d{0,6} passed\b")

@@ -167,7 +167,7 @@ def _take_apart(text: str, place: int) -> _Assignment | None:
         return None
     name = text[start:name_end]
     strength = strength_of(name)
-    if strength is None or (strength is Strength.TOKEN and not strength_of(f"{word_before(text, start)}_{name}")):
+    if strength is None or (strength is Strength.TOKEN and not strength_of(f"{_word_before(text, start)}_{name}")):
         return None
     if link["space"] is not None and not _is_flag(text, start, name) and not _is_named_key(name, strength):
         return None
@@ -208,8 +208,7 @@ def name_around(text: str, place: int) -> tuple[int, int]:
     return start, end
 
 
-def word_before(text: str, start: int) -> str:
-    """The word directly before a name, in small letters: it may be a part of it, as in `PRIMARY KEY`."""
+def _word_before(text: str, start: int) -> str:
     found = _WORD_BEFORE.search(text, max(0, start - 24), start)
     return found[1].lower() if found else ""
 

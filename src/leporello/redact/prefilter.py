@@ -14,10 +14,10 @@ from collections.abc import Set
 from functools import cache, lru_cache
 
 from leporello.lazy_regex import lazy_regex
-from leporello.redact.assignments import DIRECTIVES, is_rule, name_around, word_before
+from leporello.redact.assignments import DIRECTIVES, is_rule, name_around
 from leporello.redact.given import reading
-from leporello.redact.names import HINTS, STEMS, TO, Strength, strength_of
-from leporello.redact.prose import AS_WORDS, COMPOUNDED, IS_WORDS, name_at
+from leporello.redact.names import HINTS, STEMS, Strength, strength_of
+from leporello.redact.prose import COMPOUNDED, name_at
 from leporello.redact.shapes import BY_WORD, FED, SHAPE_WORDS
 from leporello.redact.spans import Words, lowered_of, places_of
 from leporello.redact.vendors import VENDOR_WORDS
@@ -105,10 +105,9 @@ def _is_telling(text: str, lowered: str, words: Set[str]) -> bool:
         return True
     return (
         any(_may_assign(text, place) for place in places_of(words & HINTS, lowered))
-        or any(_may_speak(text, lowered, place) for place in places_of(words & STEMS, lowered))
+        or any(_may_speak(lowered, place) for place in places_of(words & STEMS, lowered))
         or any(_may_match(word, lowered) for word in words & BY_WORD.keys())
         or any(_OTHERS[word].search(lowered) for word in words & _OTHERS.keys())
-        or ("<<" in words and any(_may_feed(lowered, place) for place in places_of(("<<",), lowered)))
         or ("s." in words and any(_VAULT.match(text, place) for place in places_of(("s.",), text)))
     )
 
@@ -120,16 +119,6 @@ _DEFINED = lazy_regex(r"(?:env|etx|define|set(?:[ ]-\w{1,3})?|setq|def\w{0,10}|-
 _LINE_NUMBER = lazy_regex(r"[ \t]{0,8}\d{1,6}[→│|\t:][ \t]*+")
 _SEPARATED = lazy_regex(r"[|\t;,]|[ ]{2}")
 _LONGEST_HEAD, _LONGEST_ROW = 400, 4_001
-_GIVEN_WORD = lazy_regex(
-    r"[ ]?(?:=|:(?![ ]{0,2}[A-Za-z_][\w.\[\]| ]{1,40}=))[ ]{0,2}(?P<word>[A-Za-z_](?:[^\W\d]|[.()\[\]:?!|*{}])*+)"
-    r"(?=[\s,;<]|\\{1,3}[nrt])"
-)
-"""What a name is given where that is no literal: `key=lambda item`, `token: Reader): void`. No view makes it longer."""
-_DIGIT = lazy_regex(r"\d")
-_STAMP = 24
-_LEAST_STRANGE, _LEAST_OPAQUE = 4, 8
-_FEW_CAPITALS = 3
-"""A word without a digit whose case changes less often is no drawn key."""
 
 
 def _may_assign(text: str, place: int) -> bool:
@@ -143,8 +132,6 @@ def _may_assign(text: str, place: int) -> bool:
         return "salt" in name.lower()
     if name.lstrip("-").lower() == "pass":  # what tests do, and Python
         return _EQUALS.match(text, end) is not None or _heads_column(text, place, end)
-    if strength < Strength.PASSWORD and _gives_no_key(text, start, end, name, strength):
-        return False
     if _LINK.match(text, end):
         return True
     return (
@@ -153,23 +140,6 @@ def _may_assign(text: str, place: int) -> bool:
         or (strength is Strength.KEY and "_" in name)
         or _DEFINED.search(text, max(0, start - 16), start) is not None
     )
-
-
-def _gives_no_key(text: str, start: int, end: int, name: str, strength: Strength) -> bool:
-    """Whether a weak name is that of a table's key, or is given a word: behind it only what is drawn counts."""
-    if strength is Strength.TOKEN and (before := word_before(text, start)) and not strength_of(f"{before}_{name}"):
-        # Behind a time the word may be a log's level, and no part of the name.
-        line = text[max(0, start - _BACK) : start - len(before)].rpartition("\n")[2]
-        return not any(map(str.isdigit, line[-_STAMP:]))
-    given = _GIVEN_WORD.match(text, end)
-    return given is not None and not name.isupper() and _is_no_key(given["word"])
-
-
-def _is_no_key(word: str) -> bool:
-    """Whether no part of a word looks drawn: too short, no digit in it, or nothing else."""
-    if _DIGIT.search(word) is None:
-        return word.islower() or sum(map(str.isupper, word)) < _FEW_CAPITALS
-    return len(word) < _LEAST_STRANGE or (len(word) < _LEAST_OPAQUE and not any(map(str.isalpha, word)))
 
 
 def _heads_column(text: str, place: int, end: int) -> bool:
@@ -200,66 +170,15 @@ _GOES_ON = lazy_regex(
 """Python's statement, and one that follows it."""
 
 
-_SAID = lazy_regex(r"\\+[nr]|\n|[^\s\"'`<>\\]+")
-_SENTENCE, _BACK, _MOST_BEFORE = 320, 140, 6
-_NEAR = 4
-"""Words behind a name that may be its value though nothing says so."""
-_LINKS = (":", "=", "(", "[", ")")
-_LEADS = IS_WORDS | TO
-_LINE_ENDS = _LEADS | {"below", "follows", "here", "are", ""}
-_ANSWERS = lazy_regex(r"[^\n\\({]{0,80}(?:[-=~]{3}|[\w-]:[ ])")
-
-
-def _may_speak(text: str, lowered: str, place: int) -> bool:
+def _may_speak(lowered: str, place: int) -> bool:
     """Whether people's word for a secret stands there, perhaps as words of a list."""
     name = name_at(lowered, place)
     if name is not None:
-        return (
-            name[0] != "passes"
-            and not _is_inside_word(lowered, place)
-            and not _GOES_ON.match(lowered, place)
-            and not (name.lastgroup == "key" and _says_no_key(text, *name.span()))
-        )
+        return name[0] != "passes" and not _is_inside_word(lowered, place) and not _GOES_ON.match(lowered, place)
     if lowered[place - 1 : place] not in ('"', "'") and _ENDS_ITEM.match(lowered, place) is None:
         return False
     plain = _LISTED_BLANK.sub(" ", lowered[max(0, place - 80) : place + 80])
     return any(name_at(plain, found) for found in range(len(plain)))
-
-
-def _says_no_key(text: str, start: int, end: int) -> bool:
-    """Whether nothing looks drawn around people's word for a key that it may speak of: `token.apply size=3`."""
-    around = text[max(0, start - _BACK) : end + _SENTENCE]
-    if not around.isascii() and any("\u0e00" <= sign < "\u2000" or sign >= "\u3000" for sign in set(around)):
-        return False  # scripts without blanks
-    before = text[max(0, start - _BACK) : start].rpartition("\n")[2]
-    words = [word for word in _SAID.findall(before) if word[0] != "\\"][-_MOST_BEFORE:]
-    if (any("(" in word for word in words) or not AS_WORDS.isdisjoint(map(str.lower, words))) and not all(
-        map(_is_no_key, words)
-    ):
-        return False
-    linked, count, last = False, 0, ""
-    for said in _SAID.finditer(text, end, end + _SENTENCE):
-        word = said[0]
-        if word == "\n" or word[0] == "\\":
-            if (
-                last.strip("*_.,;").lower() in _LINE_ENDS
-                or last.endswith((":", "?"))
-                or _ANSWERS.match(text, said.end())
-            ):
-                return False
-            if word == "\n":
-                return True
-            continue
-        if not (_is_no_key(word) or (not linked and _is_no_value(word, count))):
-            return False
-        linked = linked or word[0] in _LINKS or word[-1] in _LINKS or word.lower() in _LEADS
-        count, last = count + any(map(str.isalnum, word)), word
-    return True
-
-
-def _is_no_value(word: str, count: int) -> bool:
-    """Whether a word so far behind a name is not its value as long as nothing says that it is."""
-    return count > _NEAR or (count > 0 and "=" in word[1:-1])
 
 
 def _is_inside_word(text: str, place: int) -> bool:
@@ -273,15 +192,11 @@ def _is_inside_word(text: str, place: int) -> bool:
 
 _FILLED = lazy_regex(r"\.(?:fill|type|send_?keys|press_sequentially|set_?value)\(")
 _FILLING = lazy_regex(r"\w{4,8}\([ ]?\\*[\"'`][^\n\"'`]{0,60}(?:pass|pwd|otp|secret|token)")
-_ITEM = r"[\w -]{3,24}?\\*[\"'](?!\s{0,8}:)"
-"""What ends in a quote may be an item of a list, whose words are read as one line however they are escaped."""
 _CLOSER: dict[str, re.Pattern[str]] = {
     **dict.fromkeys(("1. ", "1) "), lazy_regex(r"1[.)][ ][a-z]{3,8}(?:[ ,;]{1,3}\d|[ ,;]{0,2}[\r\n\\\"'<])")),
     "auth": lazy_regex(
-        r"auth\w{0,12}(?:\s|\\[nrt]){0,4}[=(][ \t(]{0,6}(?:(?:[\r\n]|\\[nr])[\s\S]{0,160}?)?"
-        r"\\{0,3}[\"'][^\"'\n]{1,64}[\"'](?:\s|\\[nrt]){0,4},"
+        r"auth\w{0,12}(?:\s|\\[nrt]){0,4}[=(][ \t(]{0,6}(?:\\{0,3}[\"'][^\"'\n]{1,64}[\"']|[\r\n]|\\[nr])"
     ),
-    "auth ": lazy_regex(rf"auth{_BLANK}(?:[\w-]{{1,32}}{_BLANK})?\S{{0,127}}?\d"),
     "basic ": lazy_regex(r"basic[ ]{1,3}[a-z0-9+/]{8}"),
     'name="': lazy_regex(r"name=\"[\w.-]{0,40}(?:passw|passphrase|secret|token|api_?-?key|pwd)"),
     "string(": lazy_regex(r"string\(\d{1,6}\)[ ]\""),
@@ -292,31 +207,12 @@ _CLOSER: dict[str, re.Pattern[str]] = {
     "identified ": lazy_regex(r"identified\s{1,64}(?:with|by|password)"),
     **dict.fromkeys(("type(", "value(", "fill(", "fill_in("), _FILLING),
     **dict.fromkeys(("user/", "username/", "login/"), lazy_regex(r"\w{4,8}/p")),
-    **dict.fromkeys(
-        ("login", "creds", "credentials", "credential"),
-        lazy_regex(
-            rf"\w{{5,12}}(?:{_BLANK}?[:=]|{_BLANK}\w{{1,6}})?{_BLANK}[\w.@-]{{2,64}}{_BLANK}?"
-            rf"(?:[/:|]|and|und|et|with|mit|y|e){_BLANK}|[\s\S]{{5,600}}?[\w.+-]@[\w.-]{{3}}|{_ITEM}"
-        ),
-    ),
-    **dict.fromkeys(
-        ("seed", "totp", "2fa", "mfa", "authenticator"),
-        lazy_regex(
-            rf"[a-z0-9]{{3,13}}(?:[\w:=-]|{_BLANK}){{0,24}}?(?:[:=]|{_BLANK})[a-z2-7]{{4}}(?:(?:-|{_BLANK})[a-z2-7]{{4}}){{3}}"
-            rf"|{_ITEM}"
-        ),
-    ),
-    **dict.fromkeys(
-        ("license", "licence", "serial", "lizenz"),
-        lazy_regex(
-            rf"(?:[a-z]|{_BLANK}){{6,12}}(?:\w|{_BLANK}){{0,16}}(?:[:=]|{_BLANK}){_BLANK}?(?:[a-z0-9]{{4,6}}-){{3}}|{_ITEM}"
-        ),
-    ),
 }
 """How a shape goes on behind one of its commonest words; the others are rare enough."""
 _WITH: dict[str, re.Pattern[str]] = {
     **dict.fromkeys(("pass", "pwd", "otp", "secret", "token"), _FILLED),
     **dict.fromkeys(("card", "visa", "karte", "tarjeta", "carte"), lazy_regex(r"\d{4}(?:[ -]?\d{4}){2}[ -]?\d{2}")),
+    **dict.fromkeys(("license", "licence", "serial", "lizenz"), lazy_regex(r"(?:[a-z0-9]{4,6}-){3}[a-z0-9]{4}")),
     **dict.fromkeys(
         ("echo ", "printf "),
         lazy_regex(r"-stdin|sudo|passwd|gpg|kinit|wg|create|login|cryptsetup|base64|pass|secret|token|key|cred"),
@@ -346,21 +242,8 @@ def _longest(words: str) -> str:
     return longest
 
 
-_FED = lazy_regex("|".join(map(re.escape, FED)))
-_FED_LINE = lazy_regex(r"(?:[^\n\\]|\\(?!n))*+")
-_LONGEST_LINE = 800
-
-
-def _may_feed(lowered: str, place: int) -> bool:
-    """Whether a line that feeds a command speaks of secrets: up to its end, which may be escaped, or the next one."""
-    if lowered.startswith("<<<", place):
-        return _FED.search(lowered) is not None
-    end = place + _LONGEST_LINE
-    line_end = max(_FED_LINE.match(lowered, place, end).end(), lowered.find("\n", place, place + _LONGEST_LINE // 4))  # type: ignore[union-attr]  # it matches the empty text too
-    return _FED.search(lowered, max(0, place - _LONGEST_LINE), line_end) is not None
-
-
 _OTHERS = {
     "secret": lazy_regex(r"kind\\*\"?:[ ]\\*\"?secret"),
+    "<<": lazy_regex("|".join(map(re.escape, FED))),
     **{word: lazy_regex("") for word in ("-----begin ", "-----end ", "cookie")},
 }

@@ -40,7 +40,7 @@ _NAME = lazy_regex(
 )
 _ANY_STEM = RarePattern(lazy_regex("|".join(map(re.escape, sorted(STEMS)))))
 # What says "the next one is it". In scripts without blanks it ends a run of letters.
-IS_WORDS = frozenset(
+_IS = frozenset(
     (
         "is was be = to will are ist lautet war auf est es será era é è sarà это — – - := -> → => jest brzmi "
         "wynosi olarak heißt sera reads equals using changed set mit avec con com с на i is: was: "
@@ -53,7 +53,7 @@ _ADVERBS = frozenset(
     "now still currently jetzt nun maintenant ahora agora adesso ora теперь сейчас teraz artık şimdi simply".split()
 )
 # What stands between a value and what it is: `... as the password`.
-AS_WORDS = frozenset("as is als ist comme est como es é è come jako to это как olarak — - = # // <- ← -- <--".split())
+_AS = frozenset("as is als ist comme est como es é è come jako to это как olarak — - = # // <- ← -- <--".split())
 _TURKISH_AS = lazy_regex(r"[ ](?:olarak|olmuştur|oldu)\b")
 _CJK_AS = lazy_regex(r"は|が|を|是|为|作为|로|으로|을|를")
 _STOPS = frozenset("\n。！？；")
@@ -385,7 +385,7 @@ def _links(word: str, name: _Name, linked: bool) -> bool:
     if name.word == "pass":
         return lowered in _SHORT_IS
     return (
-        lowered in IS_WORDS
+        lowered in _IS
         or word.endswith((":", "：", "="))
         or _CJK_IS.search(word) is not None
         or (linked and lowered in _ADVERBS)
@@ -474,7 +474,7 @@ def _before(text: str, name: _Name) -> SecretSpan | None:
         if linked and telling and not is_hex_or_id(bare) and not is_file_name(bare) and not _PLACE.search(bare):
             start = token.start() + word.find(bare)
             return SecretSpan(start, start + len(bare), "spoken")
-        linked = linked or word[0] == "(" or word.lower() in AS_WORDS or _CJK_AS.match(word) is not None
+        linked = linked or word[0] == "(" or word.lower() in _AS or _CJK_AS.match(word) is not None
     return None
 
 

@@ -95,12 +95,17 @@ def answer_to(ledger: Ledger, ask: Ask) -> str:
 
     best = ""
     for units in _told(ledger, ask):
-        told = [unit.text for unit in units if len(unit.text) >= LEAST_ANSWER]
+        told = [unit.text for unit in units if len(unit.text) >= LEAST_ANSWER and _adds(unit.text, asked)]
         answer = max(told, key=fit, default="")
         if fit(answer) > (False, 0):
             return one_line(answer, ANSWER_CHARS)
         best = best or answer
     return one_line(best, ANSWER_CHARS)
+
+
+def _adds(text: str, asked: set[str]) -> bool:
+    """Whether a sentence says more than the question did; a yes or no does."""
+    return not asked.issuperset(word for word in words_of(text) if len(word) > 2) or bool(_SAYS_YES_OR_NO.search(text))
 
 
 def closing_words(ledger: Ledger, ask: Ask) -> str:

@@ -411,7 +411,7 @@ def _done(entry: FileFacts, *, commits: bool, changes: int) -> Iterator[str]:
     if entry.edits:
         what = ", then ".join(list(filter(None, entry.changes))[-changes:]) if changes else ""
         yield f"changed ×{entry.edits}" + (f": {what}" if what else "")
-        if entry.committed > entry.edited:
+        if entry.committed >= entry.edited:
             yield f"committed m{entry.committed}"
         elif commits:
             yield "changed since the commit" if entry.committed else "not committed"
