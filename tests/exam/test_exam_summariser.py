@@ -82,7 +82,7 @@ def writer(seen: Seen) -> Say:
 
 def test_the_command_asks_the_model_of_the_settings(run_cli: Any, bank: Path) -> None:
     """The server that the settings name gets the calls; table and JSON say what came of them."""
-    with StubServer(repeat(writer, 80)) as server:
+    with StubServer(repeat(writer, 120)) as server:
         place = ("--set", f"model.base_url={server.url}/v1", "--set", "model.context_length=32000")
         arguments = (*place, "exam", bank, "--sessions", bank.parent, "--window", WINDOW, "--summariser", "writer")
         ran = run_cli(*arguments)

@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger import rule_phrases as phrases
+from leporello.ledger.importance import words_of
 from leporello.ledger.language import language_of
 from leporello.ledger.rule_score import score, signs_of
 from leporello.ledger.units import clip, sentences_of
@@ -151,7 +152,9 @@ def _kind(sentence: str, *, small_talk: bool, company: str) -> RuleKind | None:
     least = IN_SMALL_TALK if small_talk else LEAST_SCORE
     if _heads(sentence) or score(sentence, language, company) < least:
         return None
-    if len(phrases.BARE_ASSENT.sub("", sentence)) < LEAST_NAMED_CHARS:
+    if len(phrases.BARE_ASSENT.sub("", sentence)) < LEAST_NAMED_CHARS or (
+        found <= _SAYS_LITTLE and _is_one_word(sentence)
+    ):
         return None
     if "no" in found and found & {"ban", "order", "neg"}:
         return RuleKind.REFUSAL
@@ -160,6 +163,12 @@ def _kind(sentence: str, *, small_talk: bool, company: str) -> RuleKind | None:
     return next((kind for sign, kind in _KINDS.items() if sign in found), RuleKind.CONSTRAINT)
 
 
+def _is_one_word(sentence: str) -> bool:
+    return len(words_of(sentence)) < 2
+
+
+_SAYS_LITTLE = frozenset({"plain"})
+"""Signs of a statement that neither orders, bans nor wishes: in one word it tells what was done, "Fixed."."""
 _KINDS = {
     "corrects": RuleKind.CORRECTION,
     "decides": RuleKind.DECISION,

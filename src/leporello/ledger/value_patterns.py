@@ -101,7 +101,10 @@ BEFORE_NAME = lazy_regex(
 )
 UNSPACED_OWN = lazy_regex("我(?!们)|私|僕|저는|나는|제가|내가")
 _KEY = r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+"
-_SET = rf"(?P<set>(?P<key>{_KEY})[ \t]*[=:][ \t]*[\"']?(?P<value>(?=[*]|\S{{0,20}}\w)[^\s\"'`,;|&<>(){{}}$\\]{{1,80}}))[\"'`]?"
+_SET = (
+    rf"(?P<set>(?P<key>{_KEY})[ \t]*[=:][ \t]*[\"']?"
+    r"(?P<value>(?=[*]|\S{0,20}\w)[^\s\"'`,;|&<>(){}$\\]{1,80}))[\"'`]?"
+)
 SETTING = lazy_regex(rf"\A(?:[^\s=]{{0,80}}[:→])?\s*(?:export |set |- |[\"'`]|ENV |env )*{_SET}")
 """A setting of a program, in a line of its own: `DB_HOST=10.0.0.7`."""
 NEXT_SETTING = lazy_regex(rf"[ \t]+{_SET}")
