@@ -9,8 +9,6 @@ import re
 from collections.abc import Iterator
 
 from leporello.lazy_regex import lazy_regex
-from leporello.ledger.introduced import FENCED, without_introduced
-from leporello.ledger.introducing_words import MAIL_HEAD
 
 CARRIES_WORDS = lazy_regex(
     r"(?:^|[-_:])(?:args|arguments|ask|description|feedback|goal|instructions?|issue|objective|prompt|problem|query|question"
@@ -26,9 +24,8 @@ _FENCE = lazy_regex(
 
 def prose(text: str) -> str:
     """The text without what is quoted: fenced code, mails, files, and what stands below a line that says so."""
-    text = _FENCE.sub(f"\n{FENCED}\n", text) if any(fence in text for fence in _FENCES) else text
-    text = "\n".join(_unquoted(without_introduced(text).split("\n")))
-    text = _QUOTED_SENTENCES.sub(" ", text)
+    text = _FENCE.sub(f"\n{_FENCED}\n", text) if any(fence in text for fence in _FENCES) else text
+    text = "\n".join(_unquoted(text.split("\n")))
     text = "\n".join(map(_without_element, text.split("\n"))) if "</" in text else text
     return (
         _SAID.sub(lambda said: said["asked"] or said["given"] or "", text)
@@ -48,7 +45,7 @@ def _unquoted(lines: list[str]) -> Iterator[str]:
     own = ""
     for place, line in enumerate(lines):
         bare = line.strip()
-        if bare == FENCED:
+        if bare == _FENCED:
             quoted = file
             continue
         if file and (_FILE_END.match(bare) or _USER_AGAIN.match(bare)):
@@ -182,7 +179,7 @@ def _without_element(line: str) -> str:
 def _is_mail(lines: list[str], place: int) -> bool:
     """Whether the head of a mail begins in a line."""
     head = [line.strip() for line in lines[place : place + _HEAD_LINES]]
-    return len([line for line in head if MAIL_HEAD.match(line)]) > 1 and MAIL_HEAD.match(head[0]) is not None
+    return len([line for line in head if _MAIL_HEAD.match(line)]) > 1 and _MAIL_HEAD.match(head[0]) is not None
 
 
 _RULE = lazy_regex(r"(?:[-=*_~]{3,}|<{3,}|>{3,})$")
@@ -230,7 +227,14 @@ _ASKED = lazy_regex(
     re.IGNORECASE | re.VERBOSE,
 )
 """The same, and other questions and requests about a text that stands before them."""
+_MAIL_HEAD = lazy_regex(
+    r"(?:from|to|cc|date|sent|subject|von|an|gesendet|betreff|body|text|de|à|objet|envoyé|para|asunto|assunto|enviado|da|a|oggetto"
+    r"|от|кому|тема|发件人|收件人|主题|差出人|宛先|件名|보낸 ?사람|받는 ?사람|제목)[ ]?[:：][ ]?\S",
+    re.IGNORECASE,
+)
 _FENCES = ("```", "~~~", '"' * 3, "'" * 3)
+_FENCED = "\0"
+"""Stands where a block of code was: what a line announced is over."""
 _HEAD_LINES, _LONGEST_HEADING = 4, 160
 _FILE_HEAD = lazy_regex(
     r"(?:[-=#*]{2,}>? ?(?:file|begin|contents? of)?:?|[#/]{1,6} ?file:) ?[\w./-]{1,200}\.\w{1,8}(?: ?<?[-=#*]{2,})?$",
@@ -284,11 +288,6 @@ _MARKED = lazy_regex(
 )
 """`[10:32] bob: ...`, a line of a log, of a quoted mail, a comment, JSON."""
 _ELEMENT = lazy_regex(r"<([A-Za-z][\w:.-]{0,40})(?:\s[^<>\n]{0,200})?>")
-_QUOTED_SENTENCES = lazy_regex(
-    r"(?<!\w)[\"“„«‘](?=[^\"”“»’\n]{1,300}[.!?] \S)[^\"”“»\n]{1,600}[\"“”»]"
-    r"|「(?=[^「」\n]{1,300}[。！？][^」\n])[^「」\n]{1,600}」"
-)
-"""A quotation of several sentences."""
 _SENTENCE = lazy_regex(r"[.!?](?:[\s<]|\Z)|[。！？]")
 _QUOTATION = (
     r"""(?:"[^"\n]{1,600}+"|“[^”\n]{1,600}+”|„[^“”\n]{1,600}+[“”]|«[^»\n]{1,600}+»|「[^」\n]{1,600}+」"""
