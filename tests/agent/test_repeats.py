@@ -407,6 +407,15 @@ def test_waiting_is_no_circle() -> None:
     assert repeats.too_many
 
 
+def test_waiting_for_a_service_between_failing_calls_ends_no_turn() -> None:
+    repeats = Repeats()
+    for number in range(40):
+        repeats.note(*made("refused", is_error=True), 0.1)
+        repeats.note(*made(f"line {number} of the build", raw='{"command": "tail build.log"}'), 0.1)
+        repeats.note(*made("", raw='{"command": "sleep 60"}'), WAITED_SECONDS)
+        assert not repeats.too_many
+
+
 def test_the_state_is_read_back_or_begun_afresh() -> None:
     repeats = Repeats()
     for _ in range(3):

@@ -171,6 +171,11 @@ WITHDRAWN = {
 
 
 STILL_IN_FORCE = [
+    ("Niemals die Tabelle kunden löschen.", "Die Tabelle logs darfst du ab jetzt löschen."),
+    ("Nunca borres la tabla clientes.", "A partir de ahora puedes borrar la tabla logs."),
+    ("Ne modifie jamais la table clients.", "Désormais tu peux modifier la table logs."),
+    ("Никогда не удаляй таблицу клиентов.", "Теперь всегда можешь удалять таблицу логов."),
+    ("Antworte immer auf Deutsch.", "Antworte nicht mehr auf Englisch."),
     # Leave for one thing, or for something else.
     ("Frag mich, bevor du einen Branch löschst.", "Ja, du darfst den alten Hotfix-Branch löschen."),
     ("Keine Emojis in den Release Notes.", "Vergiss die Grafik auf der Startseite."),

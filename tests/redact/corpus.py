@@ -286,6 +286,7 @@ CODE: dict[str, tuple[str, ...]] = {
         "security add-generic-password -a bob -s mail -w «human»",
         "rclone config create box webdav pass «human»",
         "jwt.sign(payload, '«human»')",
+        "jwt.sign({id: user.id, role: 'admin'}, '«human»')",
         "bcrypt.compare('«human»', hash)",
         "keyring.set_password('mail', 'bob', '«human»')",
         "mysql -uroot -p'«human»' shop",

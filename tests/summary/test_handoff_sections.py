@@ -77,6 +77,13 @@ def test_a_commit_takes_in_what_a_pattern_or_a_folder_names(added: str) -> None:
     assert line == "a/parser.py (changed ×1: +2 −1 read; committed m4)"
 
 
+def test_a_name_with_brackets_is_a_name_first() -> None:
+    page = call("write_file", path="app/[id]/page.tsx", content="export default 1")
+    commit = call("terminal", "[main 1a2b3c4] page", command="git add 'app/[id]/page.tsx' && git commit -m page")
+    [line] = told(file_lines(ledger_of(page, commit), ALL))
+    assert line.endswith("; committed m4)")
+
+
 def test_a_pattern_takes_in_no_other_files() -> None:
     commit = call("terminal", "[main 1a2b3c4] pages", command="git add pages/*.py && git commit -m pages")
     assert told(file_lines(ledger_of(PARSER, commit), ALL)) == ["a/parser.py (changed ×1: +2 −1 read)"]
@@ -94,7 +101,9 @@ def test_a_file_moved_into_a_folder_is_committed_with_it() -> None:
 
 def test_a_file_that_was_not_there_was_not_read() -> None:
     shown = call("terminal", "# Title\ncat: b/missing.md: No such file or directory", command="cat b/missing.md c/x.md")
-    assert not [line for line in told(file_lines(ledger_of(shown), ALL)) if "missing" in line]
+    assert not told(file_lines(ledger_of(shown), ALL))
+    other = call("terminal", "# Title\ncat: b/x.md: No such file or directory", command="cat x.md b/x.md")
+    assert told(file_lines(ledger_of(other), ALL)) == ["x.md (read)"]
 
 
 def test_a_check_whose_program_is_missing_did_not_go_well() -> None:

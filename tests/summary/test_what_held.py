@@ -85,8 +85,17 @@ def test_an_answer_the_user_objects_to_resolves_nothing(objection: str) -> None:
     assert "(later m5" in line.text
 
 
-def test_an_answer_that_was_accepted_is_resolved() -> None:
-    ledger = ledger_of(EDIT, user(WHERE), answer(LATCH), user("Then oil the hinges of the door as well please."))
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Then oil the hinges of the door as well please.",
+        "No problem, thanks. Now please oil the hinges of the door as well.",
+        "No need to change it, please oil the hinges of the door.",
+        "But first, please oil the hinges of the door as well.",
+    ],
+)
+def test_an_answer_that_was_accepted_is_resolved(reply: str) -> None:
+    ledger = ledger_of(EDIT, user(WHERE), answer(LATCH), user(reply))
     assert unsettled(ledger) == {}
     assert told(resolved_questions(ledger, ALL)) == [f"“{WHERE}” → {LATCH}"]
 

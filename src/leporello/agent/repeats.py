@@ -128,9 +128,10 @@ class Repeats(Struct):
 
     def _count_futile(self, found: _Digests, waited: bool) -> None:
         """One failing call among ever new ones that bring something: nothing is done about the failure."""
-        if found.may_change:
+        if found.may_change or waited:
+            # Who waits between two tries does something about it.
             self.futile.clear()
-        elif found.failed and not waited:
+        elif found.failed:
             self.futile[found.same] = self.futile.pop(found.same, 0) + 1
             if len(self.futile) > MOST_FAILING:
                 del self.futile[next(iter(self.futile))]

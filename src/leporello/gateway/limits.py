@@ -279,8 +279,8 @@ _NANOS = 1_000_000_000
 HELD_SECONDS = 15.0
 """How long a reservation outlives a worker that died."""
 RENEW_SECONDS = 4.0
-MOST_RESERVED = 10**10
-"""Tokens: whatever a request claims that it may use, sums of many can be stored."""
+MOST_RESERVED, MOST_DOLLARS = 10**10, 1e6
+"""Tokens and dollars: whatever a request claims that it may use, sums of many can be stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,7 +349,7 @@ class DailyBudget:
         if not self.limits(client):
             return None
         owner = owner_of(client)
-        money = cost(usage, model_facts(model or None, overrides=self.models)) or 0.0
+        money = min(cost(usage, model_facts(model or None, overrides=self.models)) or 0.0, MOST_DOLLARS)
         wanted = Reservation(owner, secrets.token_hex(12), min(usage.total_tokens, MOST_RESERVED), money)
 
         def admit(use: DayUse) -> None:

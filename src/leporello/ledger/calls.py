@@ -48,6 +48,8 @@ _LOOKS = lazy_regex(
 )
 """A command that looks at files or moves them, whatever they are called."""
 _SPACES = lazy_regex(r"\s+")
+LONGEST_COMMAND = 200_000
+"""No longer than a here-document may be: each that has no end is then read once."""
 HEADING_CHARS = 72
 ROOT_SHARE = 0.75
 ARGUMENT_CHARS = 80
@@ -109,7 +111,7 @@ _TOOL_NAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
 def tool_class(name: str, command: str) -> str:
     """What kind of work a call does: by its command when it runs one, else by the tool's name."""
     if command:
-        shell = _BODY.sub(r"\3", command) if "<<" in command else command
+        shell = _BODY.sub(r"\3", command[:LONGEST_COMMAND]) if "<<" in command else command
         shell = _COMMENT.sub("", shell) if "#" in shell else shell
         shell = shell if _RUNS_TEXT.search(shell) else _QUOTED.sub("''", shell)
         for label, pattern in _COMMANDS:

@@ -35,9 +35,7 @@ _COMMIT = lazy_regex(r"\bgit (?:-\S+ )*commit\b")
 _ADDED = lazy_regex(r"\bgit (?:-\S+ )*(?:add|rm|mv) ([^;&|\n]{1,2000})")
 _ADDS_ALL = lazy_regex(r"\bgit (?:-\S+ )*(?:add (?:-A|--all|-u|\.(?:\s|$))|commit (?:-\S+ )*-\w{0,9}a)")
 _PATTERN = frozenset("*?[")
-_INSTRUCTIONS = lazy_regex(
-    r"\A\s{0,8}<(\w{0,30}[_-]?instructions)>.{0,200000}</\1>\s{0,8}\Z", re.DOTALL | re.IGNORECASE
-)
+_INSTRUCTIONS = lazy_regex(r"\A\s{0,8}<(\w{1,30}[_-]instructions)>.{0,200000}</\1>\s{0,8}\Z", re.DOTALL | re.IGNORECASE)
 OUTCOME_CHARS = 90
 SPOKEN_CHARS = 20_000
 MOST_SETTINGS = 400
@@ -350,14 +348,14 @@ class Ledger:
 
 def _names(word: str, path: str) -> bool:
     """Whether a word of `git add` names a file: itself, its end, a folder it lies in, or a pattern it fits."""
-    if not _PATTERN.isdisjoint(word):
-        return fnmatchcase(path, word) or fnmatchcase(path, f"*/{word}")
-    return path.endswith(word) or f"/{word.rstrip('/')}/" in f"/{path}"
+    if path.endswith(word) or f"/{word.rstrip('/')}/" in f"/{path}":
+        return True
+    return not _PATTERN.isdisjoint(word) and (fnmatchcase(path, word) or fnmatchcase(path, f"*/{word}"))
 
 
 def _is_missing(facts: MessageFacts, path: str) -> bool:
     """Whether one of several commands did not find the file it was to show."""
-    return any(unit.text.endswith("No such file or directory") and path in unit.text for unit in facts.units)
+    return any(unit.text.endswith(f" {path}: No such file or directory") for unit in facts.units)
 
 
 def _settings(call: ToolCall) -> Iterator[str]:
@@ -385,11 +383,11 @@ def _outcome(facts: MessageFacts) -> str:
     return one_line(chosen[0], OUTCOME_CHARS) if chosen else ""
 
 
-VERSION = 13
+VERSION = 14
 """Since 5 with values by subject, since 6 with names and times, since 8 with the files of commands and with records,
 since 9 with what was spoken of again, since 10 with what may have been, since 11 with the steps of a plan, since 12
-with what is shown together, since 13 with what commands do beside
-the texts they are given; earlier ones are made anew."""
+with what is shown together, since 13 with what commands do beside the texts they are given, since 14 with the things of
+`things.txt` by their lines (so whoever changes that file counts on); earlier ones are made anew."""
 
 
 @dataclass(slots=True)

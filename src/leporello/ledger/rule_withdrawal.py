@@ -35,13 +35,17 @@ def takes_back(earlier: str, later: str) -> bool:
     found = _signs(later)
     if "question" in found or "once" in found:
         return False
+    old, new = _content(earlier), _content(later)
+    # Who says that he takes something back names it as he likes; leave is for what it names alone.
+    if _are_apart(old, new) and ("revoke" not in found or "no_more" in found):
+        return False
     if "revoke" in found:
         # "Bitte nicht mehr auf main pushen" says a ban again; what has to be no longer takes one back.
         if "no_more" in found and _signs(earlier) & _NEGATIVE and found & _FORBIDS:
             return False
     elif found & _ONE_CASE or not found & _GENERAL or not (rules.permits(later) or "polite" in found):
         return False
-    return _is_about(_content(earlier), _content(later))
+    return _is_about(old, new)
 
 
 @lru_cache(maxsize=8192)
@@ -69,6 +73,20 @@ def _is_syllabic(word: str) -> bool:
 def _is_about(old: tuple[str, ...], new: tuple[str, ...]) -> bool:
     shared = sum(any(_same(word, other) for other in old) for word in new)
     return shared >= max(1, _LEAST_SHARE * len(new))
+
+
+def _are_apart(old: tuple[str, ...], new: tuple[str, ...]) -> bool:
+    """Whether each names something that the other does not: leave for one table lifts no ban on another."""
+    return _names_another(old, new) and _names_another(new, old)
+
+
+def _names_another(words: tuple[str, ...], others: tuple[str, ...]) -> bool:
+    """Whether one of the words is none of the others; a short word of a script of syllables may be a verb's ending."""
+    return any(
+        not any(_same(word, other) for other in others)
+        for word in words
+        if not _is_syllabic(word) or len(word) > _LEAST_SYLLABLES
+    )
 
 
 def _same(one: str, other: str) -> bool:

@@ -383,7 +383,7 @@ SHAPES: tuple[Shape, ...] = (
         ),
         lazy_regex(
             r"(?:(?:log|sign)\w{0,4}[ ]in|inicia[ ]sesión|\w{5,10}[ -]{0,2}(?:toi|vous|się)?)"
-            r"(?:[ ](?!with|as|using|mit|als|avec|con|com|met|jako|как|под)[\w.-]{1,24}){0,4}"
+            r"(?:[ ](?!(?:with|as|using|mit|als|avec|con|com|met|jako|как|под)[ ])[\w.-]{1,24}){0,4}"
             r"[ ](?:with|as|using|mit|als|avec|con|com|met|jako|как|под)[ ][\w.@-]{2,64}"
             r"[ ]?(?:[/:|]|and|und|et|with|mit|avec|con|com|y|e|en|i|и|с)[ ]([^\s\"'`,;]{4,128})(?=[\s.,;]|$)",
             re.I,
@@ -400,7 +400,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "call",
         ("jwt.sign(", "jwt.verify(", "jwt.encode(", "jwt.decode("),
-        lazy_regex(r"""jwt\.\w{4,6}\([^,\n]{1,80},\s{0,8}b?["']([^"'\n]{4,256}+)["']""", re.I),
+        lazy_regex(r"""jwt\.\w{4,6}\((?:\{[^{}\n]{0,200}\}|[^,\n]{1,80}),\s{0,8}b?["']([^"'\n]{4,256}+)["']""", re.I),
         is_chosen,
     ),
     Shape(

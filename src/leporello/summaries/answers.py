@@ -208,7 +208,9 @@ _WAITS = lazy_regex(
     re.IGNORECASE,
 )
 _AGREES = lazy_regex(
-    r"\W{0,5}(?:yes|yeah|yep|sure|ok(?:ay)?|please do|go ahead|ja|oui|sí|si|sim|да|好|是的|はい|네)\b", re.IGNORECASE
+    r"\W{0,5}(?:yes|yeah|yep|sure|ok(?:ay)?|please do|go ahead|ja|oui|sí|sim|да)\b"
+    r"|\W{0,5}(?:好|是的|可以|行(?![动为])|はい|네)",
+    re.IGNORECASE,
 )
 _LAST_SENTENCE = lazy_regex(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
 _ITEM = lazy_regex(r"^(?:[-*•>]|\d{1,2}[.)]) ")
@@ -241,7 +243,8 @@ _WANTS_WORK = lazy_regex(
 """A question in form, and work to do: the story tells how it ended."""
 _OBJECTS = lazy_regex(
     r"\W{0,5}(?:(?:hmm?|well|ok(?:ay)?|sorry|wait|uh)\W{1,3}){0,2}"
-    r"(?:(?:no|nope|wrong|incorrect|but|still (?:not|broken|the same|fail\w*|doesn['’]?t)"
+    r"(?:(?:no(?=\W*$|[,.;:!—–])|no(?= (?:that|this|it|i|you)\b)|nope|wrong|incorrect"
+    r"|but(?! (?:first|also|please|before|then|let|can|could)\b)|still (?:not|broken|the same|fail\w*|doesn['’]?t)"
     r"|not (?:true|quite|right|correct|working)|(?:that|this|it)(?:['’]?s| is| was| does| did)? (?:not|wrong|incorrect)"
     r"|(?:that|it|this) (?:doesn|didn|isn|wasn)['’]?t|thats not|you (?:broke|forgot|missed)|you['’]?re wrong"
     r"|i (?:don['’]?t|do not) (?:think|agree|believe)|nein|falsch|aber|das (?:stimmt|ist) nicht|non|faux|mais"

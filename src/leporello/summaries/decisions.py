@@ -120,7 +120,9 @@ def _is_called(text: str, name: str) -> bool:
 
 
 _HOLDS_OUT = lazy_regex(
-    r"\b(?:would you (?:like|prefer)|want me to|shall i|should i|let me know|your call|up to you)\b", _I
+    r"\b(?:would you (?:like|prefer)|want me to|shall i|should i|your call|up to you"
+    r"|let me know (?:which|whether|what|if you(?:['’]d)? (?:prefer|want me)))\b",
+    _I,
 )
 _LISTED = lazy_regex(r"[-*•] |\d{1,2}[.)] |\*\*")
 """An item of a list is one of several ways, unless it says why it is taken."""

@@ -92,6 +92,10 @@ class UsageContract(ContractBase):
             store.usage.reserve(Reservation("key", "d", 1, 0.0), moment[0], beside, 10.0, seen.append)
             with store.database.read() as tx:
                 assert tx.rows("SELECT id FROM reservations WHERE owner = 'key' ORDER BY id") == [("",), ("a",), ("d",)]
+            store.usage.renew_reservations(held[1:2], 10.0)
+            with store.database.read() as tx:
+                rows = tx.rows("SELECT id FROM reservations WHERE owner = 'key' ORDER BY id")
+            assert rows == [("",), ("a",), ("b",), ("d",)], "what had lapsed is held again"
             for each in held:
                 store.usage.release(each)
             assert store.usage.of_day("key", moment[0] + DAY, beside) == DayUse(7, 0.0, 1, 0.0)

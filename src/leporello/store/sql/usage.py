@@ -127,13 +127,14 @@ class Usage(StorePart):
             )
 
     def renew_reservations(self, held: Collection[Reservation], seconds: float) -> None:
-        """Hold them for so many seconds from now on."""
+        """Hold them for so many seconds from now on, also those that had ended while nobody could reach the store."""
         with self._db.write(durable=False) as tx:
             expires = self._db.now() + millis(seconds)
             for kept in sorted(held, key=lambda kept: (kept.owner, kept.id)):
                 tx.run(
-                    "UPDATE reservations SET expires = ? WHERE owner = ? AND id = ?",
-                    *(expires, pack_key(kept.owner), kept.id),
+                    "INSERT INTO reservations (owner, id, tokens, cost_nanos, expires) VALUES (?, ?, ?, ?, ?) "
+                    "ON CONFLICT (owner, id) DO UPDATE SET expires = excluded.expires",
+                    *(pack_key(kept.owner), kept.id, kept.tokens, nanos(kept.cost), expires),
                 )
 
     def release(self, held: Reservation) -> None:
