@@ -85,3 +85,10 @@ def test_what_was_said_later_of_another_sentence_is_not_put_before_the_answer() 
     messages = [{"role": "assistant" if k % 2 else "user", "content": text} for k, text in enumerate(said)]
     first, *_ = MemoryRecall(messages).search(RecallQuery("What is the backup host called?"))
     assert first.message == 1
+
+
+def test_a_question_says_nothing_newer() -> None:
+    recall = conversation(
+        "By the way, the staging server listens on port 8443.", "Which port does the staging server listen on?"
+    )
+    assert "later" not in recall.answer("Which port does the staging server listen on?")

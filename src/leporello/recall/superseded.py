@@ -160,7 +160,8 @@ def _newer(values: Values, window: Window) -> list[_Newer]:
     told = {change.was_text for change in changes}
     for text, later in values.related.get(window.message, {}).items():
         if text in window.text and text not in told:
-            marked = text if later.relation > LEAST - LEAST_AMONG_HITS else ""
+            # A question about a thing speaks of it later, and says nothing new.
+            marked = text if later.relation > LEAST - LEAST_AMONG_HITS and not asks(later.sentence) else ""
             found.append(_Newer(text, marked, later.since, later.sentence, later.gone, certain=False))
     return found
 
