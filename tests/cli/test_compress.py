@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,13 @@ import pytest
 from leporello import compress
 from leporello.config import Home, fold_key
 from leporello.errors import InputError
+from leporello.importers import detect
+from leporello.importers.source import SourceFile
 from leporello.testing.sessions import generate
+from leporello.turns import validate
 from tests.conftest import RunCli
+from tests.importers.format_writers import aider, claude_code, codex, pi
+from tests.importers.session_script import Called, Script, Turn
 
 
 @pytest.fixture
@@ -202,12 +208,46 @@ def test_one_message_a_line_goes_in_and_comes_out(long_list: Path, run_cli: RunC
     assert [json.loads(line) for line in ran.out.splitlines()] == as_list
 
 
-def test_recordings_are_sent_to_import(run_cli: RunCli, tmp_path: Path) -> None:
-    """Lines of a recording are no messages; the error names the command that reads them."""
+def _recorded(calls: int) -> Script:
+    """A session of some agent: a request, then one command after another."""
+    command = "go test ./internal/store -run TestOpen"
+    turns = [Turn("user", "Find out why the store is slow. Never edit the vendor folder.")]
+    for number in range(calls):
+        called = Called(f"c{number}", "Bash", {"command": f"{command}{number}"}, f"ok {number}\n" * 150)
+        turns.append(Turn("assistant", f"Timing case {number}.", (called,)))
+    return Script((*turns, Turn("user", "And now?")))
+
+
+@pytest.mark.parametrize("write", [claude_code, codex, pi], ids=lambda write: write.__name__)
+def test_what_an_agent_recorded_comes_out_as_a_folded_list(
+    write: Callable[[Script], str], run_cli: RunCli, tmp_path: Path
+) -> None:
     path = tmp_path / "recording.jsonl"
-    path.write_text('{"type": "session_meta"}\n{"type": "response_item"}\n')
+    path.write_text(write(_recorded(60)))
+    ran = run_cli("compress", str(path), "--window", "16000")
+    assert ran.code == 0, ran.err
+    assert f"read as a recording of {detect(SourceFile(path)).name}" in ran.err
+    folded = json.loads(ran.out)
+    assert validate(folded) == []
+    assert len(folded) < 60
+    assert "Never edit the vendor folder." in ran.out
+    assert folded[-1] == {"role": "user", "content": "And now?"}
+
+
+def test_lines_of_no_known_recording_are_refused(run_cli: RunCli, tmp_path: Path) -> None:
+    path = tmp_path / "recording.jsonl"
+    path.write_text('{"kind": "begin"}\n{"kind": "end"}\n')
     ran = run_cli("compress", str(path))
     assert ran.code == 2
+    assert "nor what a known agent records" in ran.err
+
+
+def test_a_recording_of_several_sessions_is_sent_to_import(run_cli: RunCli, tmp_path: Path) -> None:
+    path = tmp_path / "history.md"
+    path.write_text(aider(_recorded(3)) + aider(_recorded(3)))
+    ran = run_cli("compress", str(path))
+    assert ran.code == 2
+    assert "holds 2 recorded sessions" in ran.err
     assert "leporello import" in ran.err
 
 

@@ -26,6 +26,8 @@ from leporello.config import Settings, fold_key
 from leporello.engines.lcm import read_settings
 from leporello.errors import InputError
 from leporello.events import CompactionReport, Outcome
+from leporello.importers import load_sessions
+from leporello.importers.openai_json import OPENAI
 from leporello.messages import Message, encode_json, parse_json
 from leporello.models import Limits, resolve_limits
 from leporello.models.limits import limits_of
@@ -54,7 +56,9 @@ class MessageFile:
     in_lines: bool = False
     """Whether each message stands on a line of its own (JSON lines)."""
     remark: str = ""
-    """What should be said about how it was decoded; mostly nothing."""
+    """What should be said about how it was read; mostly nothing."""
+    recorded: bool = False
+    """Whether an agent recorded it in a form of its own; it is written as a list of messages."""
 
     @property
     def tools(self) -> list[dict[str, Any]]:
@@ -78,9 +82,42 @@ class MessageFile:
 
 
 def read_document(source: str, encoding: str | None = None) -> MessageFile:
-    """A message list from a file or `-` for standard input; an error names the place."""
+    """A message list from a file or `-` for standard input, or what an agent recorded in a file.
+
+    An error names the place.
+    """
     decoded = read_text(source, encoding)
-    return replace(_document(decoded.text, source_name(source)), remark=decoded.remark)
+    try:
+        return replace(_document(decoded.text, source_name(source)), remark=decoded.remark)
+    except InputError:
+        recorded = None if source == "-" else _recorded(source, encoding)
+        if recorded is None:
+            raise
+        return recorded
+
+
+def _recorded(source: str, encoding: str | None) -> MessageFile | None:
+    """The messages of a recording, when the file is one."""
+    try:
+        sessions = load_sessions(source, encoding)
+    except InputError:
+        # What is said of it as a list of messages tells more.
+        return None
+    main = [session for session in sessions if session.kind == "main"]
+    if not main or main[0].format == OPENAI.name:
+        return None
+    if len(main) > 1:
+        raise InputError(
+            f"holds {len(main)} recorded sessions, and one is compacted at a time. `leporello import` takes them all "
+            "into the store",
+            source,
+        )
+    (session,) = main
+    wrapper = {"messages": session.messages, "tools": session.tools} if session.tools else None
+    remark = f"read as a recording of {session.format}"
+    if len(sessions) > 1:
+        remark += f"; of {len(sessions)} threads in it only the main one is read"
+    return MessageFile(session.messages, wrapper, remark="; ".join([remark, *session.notes]), recorded=True)
 
 
 def _document(text: str, name: str) -> MessageFile:
@@ -122,11 +159,7 @@ def _parse(text: str, name: str) -> tuple[Any, bool]:
             return value, False
         lines = [value]
     if not all(isinstance(line.get("role"), str) for line in lines):
-        raise InputError(
-            "contains JSON lines that are not messages. If an agent recorded it, `leporello import` reads it into the "
-            "store, and `leporello chat --resume` folds it there",
-            name,
-        )
+        raise InputError("contains JSON lines that are not messages, nor what a known agent records", name)
     return lines, True
 
 
@@ -165,11 +198,11 @@ def command(context: CommandContext, /, **given: Any) -> ExitCode:
     """Fold the message list in FILE (`-` reads standard input) and print it in the same shape.
 
     It folds at once, also what would still fit the window: the window tells how much may be left. FILE holds a JSON
-    list of OpenAI-format messages, one message a line, or an object with "messages" and optionally "tools" and
-    "system". A summary of an earlier run is taken over when it bears this home's signature; lines of any other are
-    marked as unverified. The report goes to stderr. --out writes the whole file or nothing; it replaces another file,
-    but FILE itself only with --force. Exit codes: 0 folded, 2 bad input, 3 nothing to do or no gain, 4 blocked or
-    failed.
+    list of OpenAI-format messages, one message a line, an object with "messages" and optionally "tools" and "system",
+    or a session that an agent recorded (Claude Code, Codex, pi and others), which is printed as a list. A summary of an
+    earlier run is taken over when it bears this home's signature; lines of any other are marked as unverified. The
+    report goes to stderr. --out writes the whole file or nothing; it replaces another file, but FILE itself only with
+    --force. Exit codes: 0 folded, 2 bad input, 3 nothing to do or no gain, 4 blocked or failed.
     """
     options = CompressOptions(**given)
     if options.out is not None and not options.force:
@@ -202,7 +235,8 @@ def command(context: CommandContext, /, **given: Any) -> ExitCode:
     _write(document.with_messages(result.messages), result, limits, options)
     if not options.as_json:
         if document.remark:
-            note(f"FILE was {document.remark}; what is written is UTF-8.")
+            written = "the messages are written as a list" if document.recorded else "what is written is UTF-8"
+            note(f"FILE was {document.remark}; {written}.")
         if options.window is None:
             note(
                 f"Folding for a window of {limits.window:,} tokens ({limits.sources['window']})."
