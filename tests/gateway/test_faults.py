@@ -17,13 +17,14 @@ import pytest
 
 from leporello.dialects import ANTHROPIC, OPENAI_CHAT, OPENAI_RESPONSES, Dialect, Target
 from leporello.gateway.api_errors import RequestRefused
-from leporello.gateway.proxy import relay
+from leporello.gateway.proxy import recall, relay
 from leporello.gateway.proxy.relay import Outlet, Tally, WholeEvents, relay_stream
 from leporello.testing.stub_server import Cut, Fail, Hold, Say, StreamError
 from leporello.usage import CanonicalUsage
 
 from .clerks import anthropic_client, openai_client
 from .house import House, opened, recorded
+from .recalls import fields, folded, history
 from .rough import HEAD, rough
 
 PATHS = {
@@ -373,3 +374,73 @@ def test_a_large_event_in_small_pieces_is_looked_at_once() -> None:
     assert not any(events.feed(piece) for piece in pieces)
     assert Counted.looked <= 4 * 200_000
     assert events.feed(b"\n\n") == b"x" * 200_000 + b"\n\n"
+
+
+REFUSALS = [
+    (1002, "rate limit", 429),
+    (1004, "login fail: please carry the secret key", 401),
+    (1008, "insufficient balance", 402),
+    (1026, "input new_sensitive", 400),
+    (2013, "invalid params", 400),
+]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize(("code", "said", "status"), REFUSALS)
+def test_a_refusal_that_came_as_a_success_is_an_error(
+    tmp_path: Path, code: int, said: str, status: int, stream: bool
+) -> None:
+    """MiniMax answers 200 without a choice; no OpenAI client looks into its field. Breaks where `is_refused` is not
+    asked of a whole answer."""
+    told = {"id": "1", "choices": None, "base_resp": {"status_code": code, "status_msg": said}}
+    with opened(tmp_path, [Fail(200, told)]) as house:
+        reply = post(house, OPENAI_CHAT, stream)
+    assert reply.status_code == status, reply.text
+    assert is_error(OPENAI_CHAT, reply.json())
+    assert said in reply.json()["error"]["message"]
+    assert reply.headers["x-leporello"]
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+@pytest.mark.parametrize("recall", [False, True], ids=["alone", "with recall"])
+def test_a_request_that_was_too_long_in_a_success_is_folded_and_sent_again(
+    tmp_path: Path, stream: bool, recall: bool
+) -> None:
+    told = {"id": "1", "choices": None, "base_resp": {"status_code": 1039, "status_msg": "token limit"}}
+    script: list[Any] = [Fail(200, told), Say("It is folded.")]
+    with folded(tmp_path, script, {"gateway.recall": recall}) as house:
+        ask = {**fields(OPENAI_CHAT, [*history(), {"role": "user", "content": "And?"}]), "stream": stream}
+        reply = httpx2.post(house.url + PATHS[OPENAI_CHAT], json=ask, timeout=60)
+        assert reply.status_code == 200
+        assert "folded" in reply.text
+        first, second = house.model_calls
+        assert len(str(second.body)) < len(str(first.body))
+
+
+@pytest.mark.parametrize("dialect", PATHS)
+def test_comments_reach_the_client_also_where_recall_is_offered(
+    tmp_path: Path, dialect: Dialect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Breaks where what is merged for the client is made of events alone."""
+    monkeypatch.setattr(recall, "HOLD_SECONDS", 0.2)
+    first = [HEAD, b": processing\n\n", None]
+    with (
+        rough(first) as slow,
+        folded(tmp_path, [], upstream=slow.url) as house,
+        httpx2.stream(
+            "POST", house.url + PATHS[dialect], json=fields(dialect, history(), stream=True), timeout=20
+        ) as answer,
+    ):
+        assert next(answer.iter_bytes()) == b": processing\n\n"
+        slow.release.set()
+
+
+def test_comments_inside_an_answer_are_kept_where_recall_is_offered(tmp_path: Path) -> None:
+    stream = stream_of(OPENAI_CHAT)
+    cut = stream.index(b"data: ", 10)
+    told = [HEAD, stream[:cut], b":\n\n: keep-alive\r\n\r\n", stream[cut:]]
+    with rough(told) as kept, folded(tmp_path, [], upstream=kept.url) as house:
+        ask = fields(OPENAI_CHAT, history(), stream=True)
+        reply = httpx2.post(house.url + PATHS[OPENAI_CHAT], json=ask, timeout=20)
+    assert reply.content.count(b": keep-alive\n\n") == 1
+    assert reply.text.endswith("data: [DONE]\n\n")

@@ -58,6 +58,7 @@ class WireReply(Struct, frozen=True):
 ERROR_TYPES = {
     **dict.fromkeys((400, 405, 409, 413, 415, 431), "invalid_request_error"),
     401: "authentication_error",
+    402: "billing_error",
     403: "permission_error",
     404: "not_found_error",
     408: "timeout_error",
@@ -178,8 +179,15 @@ class EventReader:
         self._pending = bytearray()
         self._lines: list[bytes] = []
         self._after_return = False
+        self._comments: list[bytes] = []
+
+    @property
+    def comments(self) -> bytes:
+        """The comments among the bytes that were fed last, each as a block of its own: they keep a line alive."""
+        return b"".join(line + b"\n\n" for line in self._comments)
 
     def feed(self, data: bytes) -> Iterator[Event]:
+        self._comments.clear()
         if self._after_return and data:
             data = data[1:] if data.startswith(b"\n") else data
             self._after_return = False
@@ -205,7 +213,7 @@ class EventReader:
 
     def _line(self, line: bytes) -> Iterator[Event]:
         if line:
-            self._lines.append(line)
+            (self._comments if line.startswith(b":") else self._lines).append(line)
             return
         name, data = "", []
         for kept in self._lines:

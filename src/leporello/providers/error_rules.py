@@ -102,6 +102,20 @@ CATALOGUE: dict[str, ErrorKind] = {
     "336103": ErrorKind.INPUT_OVERFLOW,
     "336007": ErrorKind.INPUT_OVERFLOW,
     "10907": ErrorKind.INPUT_OVERFLOW,
+    # MiniMax numbers its causes in a field of its own, `base_resp`.
+    "minimax-1001": ErrorKind.TRANSIENT,
+    "minimax-1002": ErrorKind.RATE_LIMIT,
+    "minimax-1004": ErrorKind.AUTH,
+    "minimax-1008": ErrorKind.QUOTA,
+    "minimax-1024": ErrorKind.TRANSIENT,
+    "minimax-1026": ErrorKind.CONTENT_POLICY,
+    "minimax-1027": ErrorKind.CONTENT_POLICY,
+    "minimax-1033": ErrorKind.TRANSIENT,
+    "minimax-1039": ErrorKind.INPUT_OVERFLOW,
+    "minimax-1041": ErrorKind.RATE_LIMIT,
+    "minimax-2013": ErrorKind.MALFORMED,
+    "minimax-2049": ErrorKind.AUTH,
+    "minimax-2056": ErrorKind.QUOTA,
 }
 
 OVERRIDES = _phrases(

@@ -91,6 +91,9 @@ class ErrorFacts(Struct):
             code = value.get(key)
             if isinstance(code, str | int) and not isinstance(code, bool):
                 self.codes.add(str(code).strip().lower())
+        told = value.get("base_resp")
+        if isinstance(told, Mapping):
+            self.codes.add(f"minimax-{told.get('status_code')}")
         for key in _NUMBER_KEYS:
             number = value.get(key)
             if isinstance(number, int | float) and not isinstance(number, bool):
@@ -186,6 +189,10 @@ def is_refused(wire: Mapping[str, Any]) -> bool:
     return isinstance(told, Mapping) and bool(told.get("status_code")) and not wire.get("choices")
 
 
+VAGUE = (None, ErrorKind.TRANSIENT, ErrorKind.MALFORMED)
+"""What some servers call everything (`api_error`, `server_error`, invalid parameters): words beat it."""
+
+
 def classify(
     status: int | None, body: Any, headers: Mapping[str, str] | None = None, *, now: float | None = None
 ) -> ErrorVerdict:
@@ -194,7 +201,7 @@ def classify(
     text = facts.text
     sized = _sized(facts, text)
     kind, code, cause = _judge(facts, text, sized)
-    if sized is None and kind in (None, ErrorKind.TRANSIENT) and not cause and status not in rules.NEVER_OVERFLOW:
+    if sized is None and kind in VAGUE and not cause and status not in rules.NEVER_OVERFLOW:
         sized = _by_words(text)
         kind = None if sized else kind
     verdict = ErrorVerdict(
@@ -225,8 +232,7 @@ def _judge(facts: ErrorFacts, text: str, sized: ErrorVerdict | None) -> tuple[Er
             return phrase.kind, "", phrase.cause
     named = next((code for code in (*rules.CODES, *rules.CATALOGUE) if code in facts.codes), "")
     decided = rules.CODES[named][0] if named in rules.CODES else rules.CATALOGUE.get(named)
-    # `api_error` and `server_error` are what some servers call everything: words beat them.
-    if decided not in (None, ErrorKind.TRANSIENT):
+    if decided not in VAGUE:
         return decided, named, ""
     if sized is not None:
         return None, named, ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from leporello.gateway.config import GatewayConfig, served_models, upstream_of
 from leporello.gateway.limits import RENEW_SECONDS, USUAL_OUTPUT, DailyBudget, Gate, owner_of, read_body
 from leporello.gateway.metrics import Metrics, RequestLog, log
 from leporello.gateway.proxy.recall import ToolLoop
-from leporello.gateway.proxy.relay import ClientGone, Outlet, Tally, read_whole, relay_stream
+from leporello.gateway.proxy.relay import ClientGone, Outlet, Tally, read_whole, refusal_in, relay_stream, usage_of
 from leporello.gateway.proxy.request import LARGE, WireRequest, read_request
 from leporello.gateway.proxy.rewrite import BYTES_PER_TOKEN, Action, RequestRewriter, Rewrite
 from leporello.gateway.proxy.upstream import (
@@ -30,6 +30,7 @@ from leporello.gateway.proxy.upstream import (
     Upstreams,
     UpstreamTarget,
     read_reply,
+    returned_headers,
     sent_headers,
     upstream_url,
     verdict_on,
@@ -302,11 +303,7 @@ class ModelEndpoint(ProxyEndpoint):
                 return await self._refused(rewrite, response, outlet)
             about = headers_about(rewrite)
             if response.content_type != "text/event-stream":
-                body, usage = await read_whole(response)
-                tally.settled = True
-                self.proxy.settle(rewrite, usage, said=len(body))
-                await outlet.whole(response, body, self.dialect, about)
-                return None
+                return await self._whole(rewrite, response, outlet, tally)
             try:
                 await relay_stream(outlet, response, tally, about)
             finally:
@@ -318,7 +315,22 @@ class ModelEndpoint(ProxyEndpoint):
                 self.proxy.guess(rewrite, tally.said, tally.usage)
             tally.settled = True
             if tally.error is not None and not outlet.started:
-                return await self._refused_in_stream(rewrite, tally.error, outlet)
+                return await self._refused_inside(rewrite, tally.error, outlet)
+        return None
+
+    async def _whole(
+        self, rewrite: Rewrite, response: aiohttp.ClientResponse, outlet: Outlet, tally: Tally
+    ) -> Rewrite | None:
+        """An answer in one piece, which may be a refusal whatever its status says."""
+        body, reply = await read_whole(response)
+        tally.settled = True
+        about = headers_about(rewrite)
+        if (refusal := refusal_in(reply, self.dialect)) is not None:
+            outlet.hold(response.status, [*returned_headers(response.headers), *about])
+            await outlet.give(body)
+            return await self._refused_inside(rewrite, refusal, outlet)
+        self.proxy.settle(rewrite, usage_of(reply), said=len(body))
+        await outlet.whole(response, body, self.dialect, about)
         return None
 
     async def _send_with_recall(self, rewrite: Rewrite, target: UpstreamTarget, outlet: Outlet) -> Rewrite | None:
@@ -331,7 +343,7 @@ class ModelEndpoint(ProxyEndpoint):
                     return await self._refused(rewrite, response, outlet)
                 error = await loop.first(response, headers_about(rewrite))
                 if error is not None:
-                    return await self._refused_in_stream(rewrite, error, outlet)
+                    return await self._refused_inside(rewrite, error, outlet)
             await loop.rest()
         finally:
             # Whatever became of the answer: what was counted was paid for.
@@ -349,11 +361,12 @@ class ModelEndpoint(ProxyEndpoint):
             await outlet.whole(response, body, self.dialect, headers_about(rewrite))
         return mended
 
-    async def _refused_in_stream(self, rewrite: Rewrite, error: object, outlet: Outlet) -> Rewrite | None:
-        """An error that came first inside a stream that began well."""
-        mended = await self._mended(rewrite, classify(None, error, now=time.time()))
+    async def _refused_inside(self, rewrite: Rewrite, error: Mapping[str, Any], outlet: Outlet) -> Rewrite | None:
+        """An error in a body, or first in a stream, whose status was that of a success; the outlet holds it back."""
+        verdict = classify(None, error, now=time.time())
+        mended = await self._mended(rewrite, verdict)
         if mended is None:
-            await outlet.release()
+            await outlet.refusal(error, verdict, self.dialect)
         return mended
 
     async def _mended(self, rewrite: Rewrite, verdict: ErrorVerdict) -> Rewrite | None:

@@ -23,10 +23,21 @@ from leporello.dialects.base import StreamIncomplete, Wire
 from leporello.dialects.dialect import Body, HiddenCall, RecallCall, ReplyTurn
 from leporello.dialects.pieces import tool_name
 from leporello.gateway.api_errors import ApiError, RequestRefused
-from leporello.gateway.proxy.relay import BROKEN, GARBAGE, HOLD_SECONDS, Headers, Outlet, Tally, usage_of
+from leporello.gateway.proxy.relay import (
+    BROKEN,
+    GARBAGE,
+    HOLD_SECONDS,
+    Headers,
+    Outlet,
+    Tally,
+    read_whole,
+    refusal_in,
+    usage_of,
+)
 from leporello.gateway.proxy.request import WireRequest
 from leporello.gateway.proxy.upstream import UpstreamTarget, connection_error, read_reply, returned_headers, verdict_on
 from leporello.messages import parse_json
+from leporello.providers.errors import classify
 from leporello.recall.base import DEFAULT_TOKENS
 from leporello.recall.paging import json_text
 from leporello.recall.tools import LEAST_TOKENS, TOOL_NAMES, RecallTools, openai_tools
@@ -285,8 +296,8 @@ class ToolLoop:
         error = await self._round(response)
         if error is None:
             return not self._over
-        # Held back until now, the error is the end of a stream that has no answer in it.
-        await self._outlet.release()
+        # Held back until now, the error is the end of an answer that has nothing in it.
+        await self._outlet.refusal(error, classify(None, error), self._dialect)
         return False
 
     def _body(self, added: list[Wire]) -> bytes:
@@ -302,22 +313,20 @@ class ToolLoop:
         """Take one answer of the model; the error when it is one and the client has seen nothing."""
         return await (self._round_streamed(response) if self._streams else self._round_whole(response))
 
-    async def _round_whole(self, response: aiohttp.ClientResponse) -> None:
-        body = await read_reply(response)
-        try:
-            reply = orjson.loads(body)
-        except ValueError:
-            raise RequestRefused(GARBAGE) from None
+    async def _round_whole(self, response: aiohttp.ClientResponse) -> Mapping[str, Any] | None:
+        body, reply = await read_whole(response)
         if not isinstance(reply, dict):
             raise RequestRefused(GARBAGE)
         if not isinstance(reply.get(self._dialect.fields.reply), list):
-            # An error inside a success: the client's library knows what to make of it.
-            await self._outlet.answer(*self._head, body)
-            self._over = True
-            return
+            # Nothing that could be merged; what it is, the client's library may know.
+            self.tally.settled = refusal_in(reply, self._dialect) is not None
+            self._outlet.hold(*self._head)
+            await self._outlet.give(body)
+            return reply
         self._merge.take(reply)
         self.tally.said = len(body)
         self._count(usage_of(reply))
+        return None
 
     async def _round_streamed(self, response: aiohttp.ClientResponse) -> Mapping[str, Any] | None:
         tally = self.tally
@@ -355,7 +364,8 @@ class ToolLoop:
                 merged = b"".join(map(self._merge.feed, tally.feed(piece)))
             except NONSENSE as error:
                 raise RequestRefused(GARBAGE) from error
-            await self._give(merged)
+            # Comments keep the line of a client alive that waits for a slow model.
+            await self._give(tally.comments + merged)
 
     async def _give(self, data: bytes, *, at_once: bool = False) -> None:
         await self._outlet.give(data)

@@ -14,7 +14,8 @@ from leporello.dialects import Dialect
 from leporello.dialects.base import Event, EventReader
 from leporello.gateway.api_errors import ApiError, RequestRefused
 from leporello.gateway.proxy.upstream import connection_error, read_reply, returned_headers
-from leporello.providers.errors import is_refused
+from leporello.providers.error_rules import ErrorKind
+from leporello.providers.errors import ErrorVerdict, is_refused
 from leporello.usage import CanonicalUsage
 
 HOLD_SECONDS = 5.0
@@ -23,6 +24,16 @@ HOLD_SECONDS = 5.0
 MOST_HELD = 4 * 1024 * 1024
 GARBAGE = ApiError(502, "upstream_garbage", "The model's server sent something that is no answer.")
 BROKEN = ApiError(502, "upstream_broken", "The model's server ended the answer before it was whole.")
+
+STATUS_OF = {
+    ErrorKind.PAYLOAD_TOO_LARGE: 413,
+    ErrorKind.RATE_LIMIT: 429,
+    ErrorKind.AUTH: 401,
+    ErrorKind.QUOTA: 402,
+    ErrorKind.TRANSIENT: 503,
+    ErrorKind.UNKNOWN: 502,
+}
+"""The status that a refusal would have had; all other kinds are for the client to mend."""
 
 Headers = list[tuple[bytes, bytes]]
 
@@ -112,6 +123,18 @@ class Outlet:
         kept = [(name, value) for name, value in headers if name != b"content-type"]
         await self.answer(response.status, [*kept, *error.headers()], error.body(dialect))
 
+    async def refusal(self, body: Mapping[str, Any], verdict: ErrorVerdict, dialect: Dialect) -> None:
+        """A refusal that came with the status of a success and is held back. Where no client of the dialect would know
+        it for one, it becomes an error; else it goes out as it came."""
+        if not is_refused(body):
+            await self.release()
+            return
+        status = STATUS_OF.get(verdict.kind, 400)
+        words = verdict.message or "The model's server refused the request without a reason."
+        about = [pair for pair in self._head[1] if pair[0].startswith(b"x-leporello")]
+        error = ApiError(status, verdict.code or "upstream_error", words, verdict.retry_after)
+        await self.answer(status, [*about, *error.headers()], error.body(dialect))
+
     async def fail(self, error: ApiError, dialect: Dialect) -> None:
         """An error of ours: as the answer, or as the last event of one that has begun."""
         if not self.started:
@@ -155,6 +178,11 @@ class Tally:
         for event in found:
             self._event(event)
         return found
+
+    @property
+    def comments(self) -> bytes:
+        """The comments among the bytes that were fed last."""
+        return self._reader.comments
 
     def _event(self, event: Event) -> None:
         if event.name == "error" or (b'"error"' in event.data and event.json().get("error")):
@@ -205,13 +233,20 @@ def _is_json(body: bytes) -> bool:
         return False
 
 
-async def read_whole(response: aiohttp.ClientResponse) -> tuple[bytes, CanonicalUsage | None]:
-    """An answer that does not stream, and its usage."""
+async def read_whole(response: aiohttp.ClientResponse) -> tuple[bytes, Any]:
+    """An answer that does not stream: its bytes, and the JSON in them."""
     body = await read_reply(response)
     try:
-        return body, usage_of(orjson.loads(body))
+        return body, orjson.loads(body)
     except ValueError:
         raise RequestRefused(GARBAGE) from None
+
+
+def refusal_in(reply: Any, dialect: Dialect) -> Mapping[str, Any] | None:
+    """The body, when it is a refusal in spite of its status."""
+    if not isinstance(reply, Mapping) or isinstance(reply.get(dialect.fields.reply), list):
+        return None
+    return reply if reply.get("error") or is_refused(reply) else None
 
 
 async def relay_stream(outlet: Outlet, response: aiohttp.ClientResponse, tally: Tally, about: Headers) -> None:
