@@ -190,6 +190,7 @@ class PostgresTransaction:
 
 class PostgresDatabase:
     for_update = " FOR UPDATE OF c"
+    free_for_update = " FOR UPDATE SKIP LOCKED"
 
     def __init__(self, url: str, options: StoreOptions) -> None:
         self._conninfo = url

@@ -91,6 +91,10 @@ class Database(Protocol):
     def for_update(self) -> str:
         """What a SELECT says at its end to lock its rows; empty where the whole database has one writer."""
 
+    @property
+    def free_for_update(self) -> str:
+        """The same, for those rows alone that nobody holds: whoever takes them waits for nobody."""
+
     def now(self) -> int:
         """The time in milliseconds, by the clock that all users of this database share."""
 

@@ -62,6 +62,10 @@ _ALONE = (
     "INSERT INTO reservations (owner, id, tokens, cost_nanos, expires) VALUES (?, '', 0, 0, 0) "
     "ON CONFLICT (owner, id) DO UPDATE SET expires = 0"
 )
+_CLEAR = (
+    "DELETE FROM reservations WHERE (owner, id) IN "
+    "(SELECT owner, id FROM reservations WHERE owner = ? AND expires <= ? AND id <> ''"
+)
 
 
 class Usage(StorePart):
@@ -120,7 +124,8 @@ class Usage(StorePart):
             admit(use)
             now = self._db.now()
             if outdated:
-                tx.run("DELETE FROM reservations WHERE owner = ? AND expires <= ? AND id <> ''", owner, now)
+                # What another worker is just renewing stays: waiting for it could close a circle.
+                tx.run(f"{_CLEAR}{self._db.free_for_update})", owner, now)
             tx.run(
                 "INSERT INTO reservations (owner, id, tokens, cost_nanos, expires) VALUES (?, ?, ?, ?, ?)",
                 *(owner, wanted.id, wanted.tokens, nanos(wanted.cost), now + millis(seconds)),

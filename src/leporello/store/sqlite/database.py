@@ -85,6 +85,7 @@ class SqliteTransaction:
 
 class SqliteDatabase:
     for_update = ""
+    free_for_update = ""
 
     def __init__(self, path: str, wait: float, synchronous: str, clock: Callable[[], float]) -> None:
         # A process may change its folder while the store is open.
