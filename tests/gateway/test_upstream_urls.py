@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 import httpx2
@@ -14,7 +15,7 @@ from leporello.dialects import ANTHROPIC
 from leporello.gateway.api_errors import RequestRefused
 from leporello.gateway.auth import Keys
 from leporello.gateway.config import Upstream
-from leporello.gateway.proxy.upstream import MODELS_PATH, upstream_url
+from leporello.gateway.proxy.upstream import MODELS_PATH, upstream_socket, upstream_url
 
 from .house import House, opened
 
@@ -96,3 +97,12 @@ def test_the_query_goes_along() -> None:
     assert str(plain) == "http://up/v1/messages?beta=true&x=%2F&flag"
     odd = upstream_url(upstream, ANTHROPIC.api.path, b"x=#\r\n\xff /../")
     assert str(odd) == "http://up/v1/messages?x=%23%0D%0A%FF%20/../"
+
+
+def test_the_system_is_asked_to_notice_that_the_line_to_an_upstream_is_dead() -> None:
+    """Packets that are dropped end a call long before the patience with a model that thinks does."""
+    with upstream_socket((socket.AF_INET, socket.SOCK_STREAM, 0, "", ("127.0.0.1", 9))) as made:
+        assert made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):
+            assert made.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT) == 30_000
+            assert made.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 15

@@ -54,6 +54,56 @@ def test_answers_come_though_the_database_is_silent(tmp_path: Path, server: Serv
         assert Talker(made).say(id, "Still there?", "after", 0)["status"] == "done"
 
 
+SAID = [{"role": "user", "content": "Hello"}]
+BODIES = {
+    "/v1/chat/completions": {"model": MODEL, "messages": SAID},
+    "/v1/messages": {"model": MODEL, "messages": SAID, "max_tokens": 50},
+    "/v1/messages/count_tokens": {"model": MODEL, "messages": SAID},
+    "/v1/responses": {"model": MODEL, "input": SAID},
+    "/api/conversations/{id}/messages": {"text": "Hello", "id": "key", "wait": True},
+    "/api/conversations/{id}": {"title": "Another"},
+}
+PAGES = (
+    *("/", "/search?q=hi", "/insights", "/c/{id}", "/c/{id}/window", "/c/{id}/usage", "/c/{id}/messages"),
+    *("/c/{id}/view", "/c/{id}/shown", "/c/{id}/m/1", "/c/{id}/m/1/text", "/c/{id}/export", "/c/{id}/live"),
+)
+
+
+def test_no_route_hangs_though_the_database_is_silent(tmp_path: Path, server: Server, database: str) -> None:
+    """Each that needs the store says 503 in time, each that does not answers as ever; afterwards all is well."""
+    with plant(tmp_path, database, workers=1) as made:
+        url = made.workers[0].url
+        talker = Talker(made)
+        id = talker.begin()
+        assert talker.say(id, "Hello", "before", 0)["status"] == "done"
+        document = httpx2.get(f"{url}/openapi.json", timeout=60).json()
+        asked = [
+            (method, path)
+            for path, methods in document["paths"].items()
+            for method in methods
+            if method != "parameters" and (path.startswith("/api/") or path in BODIES)
+        ]
+        asked += [("get", path) for path in PAGES]
+        assert len(asked) > len(PAGES) + 10
+
+        def ask(route: tuple[str, str]) -> tuple[float, int]:
+            method, path = route
+            body = BODIES.get(path, {}) if method in ("post", "patch") else None
+            where = url + path.replace("{id}", id) + ("?q=hi" if path.endswith("}/search") else "")
+            began = time.monotonic()
+            reply = httpx2.request(method, where, json=body, timeout=60)
+            return time.monotonic() - began, reply.status_code
+
+        with server.silent(), ThreadPoolExecutor(len(asked)) as clients:
+            answers = dict(zip(asked, clients.map(ask, asked), strict=True))
+            for path in ("/healthz", "/metrics", "/openapi.json"):
+                assert ask(("get", path))[1] == 200
+        assert {route: status for route, (_, status) in answers.items() if status != 503} == {}
+        assert {route: took for route, (took, _) in answers.items() if took > PROMISED + SLOW_MACHINE} == {}
+        until(lambda: httpx2.get(f"{url}/readyz", timeout=30).status_code == 200, "ready again")
+        assert talker.say(id, "Still there?", "after", 0)["status"] == "done"
+
+
 def test_a_worker_that_comes_before_its_database_waits_for_it(
     server: Server, database: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import aiohttp
@@ -43,6 +44,20 @@ LONGEST_NAME = 500
 _QUERY_SAFE = "!$&'()*+,;=:@/?-._~%"
 """Characters that may stand in a query as they are; all others are encoded."""
 _DOTS = lazy_regex(r"(?:^|/)\.{1,2}(?:/|$)")
+_LINE_OPTIONS = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3, "TCP_USER_TIMEOUT": 30_000}
+"""What makes the system notice within half a minute that a line is dead. A model may be silent for long, the machine it
+runs on may not."""
+
+
+def upstream_socket(address: tuple[Any, ...]) -> socket.socket:
+    """A socket for a connection to this address, as `getaddrinfo` names it."""
+    made = socket.socket(*address[:3])
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for name, value in _LINE_OPTIONS.items():
+        # Not every system has each of them.
+        if (option := getattr(socket, name, None)) is not None:
+            made.setsockopt(socket.IPPROTO_TCP, option, value)
+    return made
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +103,9 @@ class Upstreams:
 
     async def __aenter__(self) -> Upstreams:
         self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=60, keepalive_timeout=30),
+            connector=aiohttp.TCPConnector(
+                limit=0, ttl_dns_cache=60, keepalive_timeout=30, socket_factory=upstream_socket
+            ),
             timeout=aiohttp.ClientTimeout(
                 total=None, sock_connect=self._config.connect_timeout, sock_read=self._config.idle_timeout
             ),

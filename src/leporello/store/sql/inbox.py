@@ -105,6 +105,7 @@ class FencedDatabase:
         self._fence = fence
         self.url = db.url
         self.for_update = db.for_update
+        self.free_for_update = db.free_for_update
         self.now = db.now
 
     @property
