@@ -18,6 +18,8 @@ from leporello.tools.base import ToolResult
 from leporello.usage import CanonicalUsage
 from tests.agent.conftest import Bench, call, calls
 from tests.agent.test_run_tools import stored
+from tests.agent.workflows import HONEST, LOOPS
+from tests.agent.workflows import endless as endless_rows
 
 MOST = 1 + TELL_AFTER + STOP_AFTER
 
@@ -193,7 +195,7 @@ def test_a_bare_counter_takes_longer() -> None:
 
 @pytest.mark.parametrize(
     "form",
-    ["cat missing{n}.txt", "cat ./missing.txt #{t}", "cat 'missing.txt' {t}", "{t}=1 cat missing.txt", "cat {t}.txt"],
+    ["cat ./missing.txt #{t}", "cat 'missing.txt' {t}", "{t}=1 cat missing.txt", "cat {t}.txt"],
 )
 def test_the_same_failure_with_other_arguments_is_a_circle(form: str) -> None:
     def rows() -> Iterator[tuple[ToolCall, ToolResult]]:
@@ -383,6 +385,37 @@ WORKS: dict[str, list[tuple[ToolCall, ToolResult]]] = {
 @pytest.mark.parametrize("kind", WORKS)
 def test_long_work_is_left_alone(kind: str) -> None:
     assert circled(iter(WORKS[kind])) == 200
+
+
+@pytest.mark.parametrize("kind", HONEST)
+def test_honest_work_that_repeats_itself_goes_on(kind: str) -> None:
+    """Sweeps of numbers that all fail, polls without a wait: breaks where such calls count as much as a repeat."""
+    repeats = Repeats()
+    for number, row in enumerate(HONEST[kind], start=1):
+        repeats.note(*row)
+        assert not repeats.too_many, number
+
+
+@pytest.mark.parametrize("kind", LOOPS)
+def test_a_loop_ends(kind: str) -> None:
+    """Each is told first. What goes on in small steps takes longest: a file that is written anew each time."""
+    repeats, told = Repeats(), 0
+    for number, row in enumerate(itertools.islice(endless_rows(LOOPS[kind]), 200), start=1):
+        repeats.note(*row)
+        told = told or (number if repeats.advice() else 0)
+        if repeats.too_many:
+            break
+    assert repeats.too_many
+    assert 0 < told < number <= (150 if kind == "edits that change nothing" else 80)
+
+
+def test_who_looks_again_and_again_is_told_to_wait() -> None:
+    repeats = Repeats()
+    said = ""
+    for _ in range(20):
+        repeats.note(*made("pending", raw='{"command": "cat status"}'), 0.1)
+        said = said or repeats.advice()
+    assert "Wait between two looks" in said
 
 
 def test_a_circle_is_seen_after_a_long_turn_too() -> None:

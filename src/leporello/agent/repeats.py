@@ -1,8 +1,10 @@
 """Recognises a model that goes round in circles: calls of this turn are made again and bring what they brought.
 
-Two counts. Repeats in a row are the quick sign: the same call, or one alike, with the same result. The other count asks
-only whether calls still bring anything that is not known yet, whatever they are: a search under ever new words, pages
-behind the last one, a file that is written anew with the same text. It takes longer, and what waits costs it little.
+Two counts. Repeats in a row are the quick sign: the same call, or one alike, with the same result. One under a new
+number (the next port, the next file), and a look at what is still under way, count little: honest work does that. The
+other asks only whether calls still bring anything that is not known yet, whatever they are: a search under ever new
+words, pages behind the last one, a file that is written anew with the same text. It takes longer, and what waits costs
+it little.
 """
 
 from __future__ import annotations
@@ -29,6 +31,9 @@ STALE_FAILURE = 0.5  # the same failure after something was changed
 STALE_NUMBERS = 0.25  # only numbers were new, or the same call was made again and brought something else
 KEEP_STALE = 10.0  # a count from which on it is worth storing
 ALIKE = 0.5  # what a call counts that is only alike: the same but for numbers, or with other arguments the same failure
+SWEPT = 0.1  # the same call under a new number, as when ports or files are gone through one by one
+MOVED = 0.1  # the same call, and a number in what it brought went on by more than a count of the calls would
+POLLED = 0.2  # a look at something that is still under way
 FUTILE_TELL, FUTILE_STOP = 12, 16  # the same failures of one call, whatever stands between, while nothing is changed
 LEAST_NEW = 2  # words that a failure must have beyond those of earlier ones to be another
 LEAST_TOLD = 12  # letters a failure must have to be known again by its words alone; `(no output)` says nothing
@@ -49,6 +54,17 @@ _CHANGES = lazy_regex(
     r"|cargo add|make|install|checkout|switch|reset|restore|merge|rebase|pull|apply|stash|restart|up|run|exec)\b"
 )
 """Words of commands that may change what fails."""
+_UNDER_WAY = lazy_regex(
+    r"\b(?:pending|queued|scheduled|waiting|running|processing|starting|creating|building|deploying|provisioning"
+    r"|initiali[sz]ing|installing|downloading|uploading|pulling|loading|booting|syncing|in[ _-]?progress|0/\d)\b",
+    re.IGNORECASE,
+)
+_NOT_YET = lazy_regex(
+    r"\b(?:connection refused|no response|(?:not|n't) (?:yet )?(?:ready|available|up|running)|unavailable"
+    r"|(?:is )?starting up|try again)\b",
+    re.IGNORECASE,
+)
+LONGEST_STATE = 2_000  # of characters: what tells a state is short
 _SILENT = ("", "(no output)")
 _TEMPORARY = lazy_regex(r"/(?:var/)?tmp/[^\s'\":,)]+|\btmp[\w.]{4,}")
 # What a clock, a process table or a generator of ids says differs from one run to the next.
@@ -83,6 +99,10 @@ class _Digests(Struct, frozen=True):
     """It changed a file, or it is a command that may have."""
     is_silent: bool
     failed: bool
+    under_way: bool
+    """It says that something goes on, or is not there yet."""
+    told: tuple[int, ...]
+    """All numbers in what it said."""
     complaint: tuple[str, ...]
     """The words of a failure, each for itself: one that is new among known ones is a name, no news."""
 
@@ -104,6 +124,8 @@ class Repeats(Struct):
     _waited: bool = False
     _changed: bool = False
     """Whether the last call changed a file."""
+    _told: tuple[int, ...] = ()
+    _polls: bool = False
 
     def note(self, call: ToolCall, result: ToolResult, seconds: float) -> bool:
         """Take in one call; whether it was a repeat."""
@@ -112,15 +134,30 @@ class Repeats(Struct):
         known, near = found.same in self._seen, any(digest in self._seen for digest in found.alike)
         is_news = self._is_news(found)
         is_swept = found.form in self._seen and found.asked not in self._seen
+        share = self._share(found, known, is_swept)
         self._count_stale(found, is_news, waited, known, is_swept)
         self._count_futile(found, waited)
         self._remember(found)
         self._last, self._waited, self._changed = found.asked, waited, found.writes and is_news
+        self._told = found.told
         if waited or not (known or near):
             self.in_a_row, self.told = 0, self.told and (self.stale >= STALE_TELL or self._most_futile >= FUTILE_TELL)
             return False
-        self.in_a_row += 1 if known else ALIKE
+        self._polls = found.under_way
+        self.in_a_row += share
         return known
+
+    def _share(self, found: _Digests, known: bool, is_swept: bool) -> float:
+        """What a call counts in a row of repeats, if it is one."""
+        if is_swept:
+            return SWEPT
+        if found.under_way:
+            return POLLED
+        if known or found.asked == self._last:
+            steps = (abs(new - old) for new, old in zip(found.told, self._told, strict=False))
+            moved = not known and not found.failed and len(found.told) == len(self._told) and max(steps, default=0) > 1
+            return MOVED if moved else 1 if known else ALIKE
+        return ALIKE
 
     @property
     def _most_futile(self) -> int:
@@ -153,7 +190,9 @@ class Repeats(Struct):
         elif is_news or found.numbers not in self._seen:
             self.stale += STALE_NUMBERS
         elif (
-            not found.failed and not found.is_echo and (found.form not in self._seen or (is_swept and found.is_silent))
+            found.under_way
+            or (is_swept and not found.is_echo)
+            or not (found.failed or found.is_echo or found.form in self._seen)
         ):
             self.stale += STALE_WORDS
         else:
@@ -175,6 +214,11 @@ class Repeats(Struct):
                 f"One of these calls has failed {self._most_futile} times in the same way, and nothing was changed in "
                 "between. Calling it again will not help: change what it complains of, or say what is in the way. "
                 "After a few more the turn is stopped."
+            )
+        if self._polls and self.in_a_row >= TELL_AFTER:
+            return (
+                "What these calls look at is still under way. Wait between two looks (sleep for a while in the same "
+                "command), or do something else meanwhile. After some more without a wait the turn is stopped."
             )
         if self.in_a_row < TELL_AFTER:
             return (
@@ -206,6 +250,8 @@ class Repeats(Struct):
             "last": self._last,
             "waited": self._waited,
             "changed": self._changed,
+            "told_numbers": list(self._told),
+            "polls": self._polls,
         }
 
     @classmethod
@@ -220,7 +266,9 @@ class Repeats(Struct):
         flags = (bool(kept.get(name)) for name in ("waited", "changed"))
         failing = kept.get("futile")
         futile = {str(k): n for k, n in failing.items() if isinstance(n, int)} if isinstance(failing, dict) else {}
-        return cls(seen, row, bool(kept.get("told")), stale, futile, last, *flags)
+        numbers = kept.get("told_numbers")
+        told = tuple(n for n in numbers if isinstance(n, int)) if isinstance(numbers, list) else ()
+        return cls(seen, row, bool(kept.get("told")), stale, futile, last, *flags, told, bool(kept.get("polls")))
 
 
 def _failed(result: ToolResult) -> bool:
@@ -266,8 +314,16 @@ def _digests(call: ToolCall, result: ToolResult) -> _Digests:
         may_change=not _failed(result) and (_is_write(result) or _CHANGES.search(arguments) is not None),
         is_silent=result.text.strip() in _SILENT,
         failed=_failed(result),
+        under_way=_is_under_way(result),
+        told=tuple(map(int, _NUMBERS.findall(_NOISE.sub("", text))[:MOST_WORDS])),
         complaint=tuple(sorted(f"!{word}" for word in words)[:MOST_WORDS]) if _failed(result) else (),
     )
+
+
+def _is_under_way(result: ToolResult) -> bool:
+    if len(result.text) > LONGEST_STATE:
+        return False
+    return (_NOT_YET if _failed(result) else _UNDER_WAY).search(result.text) is not None
 
 
 def _is_write(result: ToolResult) -> bool:

@@ -1,0 +1,160 @@
+"""Honest work that repeats itself, and loops: what an agent called, what came back, and how long it took."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from leporello.messages import ToolCall
+from leporello.tools.base import ToolResult
+
+Row = tuple[ToolCall, ToolResult, float]
+"""A call, its result, and the seconds it took."""
+WORDS = (
+    *("amber", "birch", "cedar", "delta", "ember", "fable", "grove", "heron", "inlet", "jolly", "kayak", "lemon"),
+    *("mango", "noble", "opal", "pearl", "quill", "raven", "sable", "tulip", "umber", "vivid", "willow", "yarrow"),
+)
+
+
+def ran(command: str, text: str = "(no output)", code: int = 0, seconds: float = 0.2) -> Row:
+    made = ToolCall("c", "terminal", json.dumps({"command": command}), 0)
+    return made, ToolResult(text, details={"exit_code": code}, status=f"exit code {code}"), seconds
+
+
+def used(tool: str, text: str, error: bool = False, seconds: float = 0.2, **arguments: Any) -> Row:
+    return ToolCall("c", tool, json.dumps(arguments), 0), ToolResult(text, is_error=error), seconds
+
+
+def wrote(path: str, content: str) -> Row:
+    arguments = json.dumps({"path": path, "content": content})
+    return ToolCall("c", "write_file", arguments, 0), ToolResult(f"Wrote {path}.", details={"bytes": len(content)}), 0.1
+
+
+def _rows(row: Row | Iterable[Row]) -> list[Row]:
+    first, *others = row
+    return [(first, *others)] if isinstance(first, ToolCall) else list(row)  # type: ignore[list-item, return-value]
+
+
+def each(count: int, made: Callable[[int], Row | Iterable[Row]]) -> list[Row]:
+    rows: list[Row] = []
+    for number in range(count):
+        rows += _rows(made(number))
+    return rows
+
+
+def word(number: int) -> str:
+    return WORDS[number % len(WORDS)] + WORDS[number // len(WORDS) % len(WORDS)]
+
+
+REFUSED = "curl: (7) Failed to connect to localhost port {}: Connection refused"
+
+HONEST: dict[str, list[Row]] = {
+    "ports that nobody listens on": each(
+        30, lambda n: ran(f"curl -s localhost:{8000 + n}", REFUSED.format(8000 + n), 7)
+    ),
+    "machines that do not answer": each(
+        28, lambda n: ran(f"ping -c1 -W1 10.0.0.{n + 1}", "1 packets transmitted, 0 received, 100% packet loss", 1)
+    ),
+    "pages that do not exist": each(
+        25,
+        lambda n: used(
+            "fetch",
+            f"Error: https://a.example/post/{n} answered 404 Not Found",
+            True,
+            url=f"https://a.example/post/{n}",
+        ),
+    ),
+    "seeds until the flaky test fails otherwise": each(
+        20, lambda n: ran(f"SEED={n} pytest -q t.py", "E   AssertionError: order of rows\n1 failed", 1)
+    ),
+    "a bisection by hand": each(
+        14, lambda n: ran(f"git checkout -q HEAD~{n} && make test", "FAIL total\nmake: *** [test] Error 1", 2)
+    ),
+    "numbered migrations that are not there": each(
+        24,
+        lambda n: ran(f"cat migrations/{n:04}_up.sql", f"cat: migrations/{n:04}_up.sql: No such file or directory", 1),
+    ),
+    "rows of a queue that are locked": each(
+        22, lambda n: ran(f"./retry --job {n}", f"job {n}: locked by another worker", 3)
+    ),
+    "versions that a registry does not have": each(
+        18, lambda n: ran(f"pip download acme==1.{n}", f"ERROR: No matching distribution found for acme==1.{n}", 1)
+    ),
+    "a build that is looked after without waiting": each(
+        15, lambda n: ran("gh run view 7 --json status", '{"status": "in_progress"}')
+    ),
+    "pods that are not up yet": each(
+        12, lambda n: ran("kubectl get pods", "NAME     READY   STATUS    RESTARTS\nweb-1    0/1     Pending   0")
+    ),
+    "a service that is starting": each(12, lambda n: ran("curl -sf localhost:8080/health", REFUSED.format(8080), 7)),
+    "a database that is not ready": each(10, lambda n: ran("pg_isready", "/tmp:5432 - no response", 2)),
+    "a task that is queued": each(16, lambda n: used("task_status", "queued", id="t-81")),
+    "a download that goes on": each(20, lambda n: ran("ls -l big.iso", f"-rw-r--r-- 1 me me {n * 1_048_576} big.iso")),
+    "a deployment, looked at with a short sleep": each(14, lambda n: ran("sleep 2; cat status", "deploying", 0, 2.1)),
+    "batches imported one by one": each(40, lambda n: ran(f"./import batch-{n}.csv", "100 rows imported")),
+    "translations checked one by one": each(30, lambda n: ran(f"msgfmt -c {word(n)}.po", "(no output)")),
+    "the same test after each edit": each(
+        25, lambda n: (wrote("a.py", f"x = {word(n)}"), ran("pytest -q", "1 failed, 3 passed: the total is wrong", 1))
+    ),
+    "formatting and linting after each edit": each(
+        30,
+        lambda n: (
+            wrote(f"{word(n)}.py", word(n + 3)),
+            ran("ruff format", "1 file reformatted"),
+            ran("ruff check", "All checks passed!"),
+        ),
+    ),
+    "users made one by one": each(30, lambda n: ran(f"useradd user{n}")),
+    "a grid of settings that all fail": each(
+        24, lambda n: ran(f"train --lr 0.{n % 6 + 1} --depth {n // 6}", "loss is nan; stopping", 1)
+    ),
+    "keys that are looked up": each(30, lambda n: ran(f"redis-cli get user:{n}", "(nil)")),
+    "tables that are counted": each(20, lambda n: ran(f"psql -tc 'select count(*) from part_{n}'", "0")),
+    "permissions of many files": each(30, lambda n: ran(f"stat -c %a f{n}.txt", "644")),
+    "old branches that are deleted": each(
+        20, lambda n: ran(f"git branch -d old-{n}", f"error: the branch 'old-{n}' is not fully merged", 1)
+    ),
+}
+"""Each goes on to its end."""
+
+LOOPS: dict[str, Callable[[int], Row | Iterable[Row]]] = {
+    "the same listing": lambda n: ran("ls", "a.txt\nb.txt"),
+    "the same failure": lambda n: ran("make", "make: *** No rule to make target 'all'. Stop.", 2),
+    "two in turn": lambda n: ran("ls", "a.txt") if n % 2 else ran("pwd", "/srv/app"),
+    "three in turn, one fails": lambda n: (ran("ls", "a"), ran("pwd", "/srv"), ran("false", code=1))[n % 3],
+    "the same file read": lambda n: used("read_file", "one line", path="a.txt"),
+    "the same file written": lambda n: wrote("a.txt", "the same"),
+    "one file read in turn with another": lambda n: used("read_file", f"text {n % 2}", path=f"{n % 2}.txt"),
+    "a counter in the command": lambda n: ran(f"make all  # try {n}", "make: nothing to be done"),
+    "a counter as a variable": lambda n: ran(f"TRY={n} deploy", "Error: no credentials for the target", 2),
+    "a counter as an argument": lambda n: ran(f"deploy --attempt {n}", "Error: no credentials for the target", 2),
+    "numbered files that are never there": lambda n: ran(
+        f"cat p{n}.txt", f"cat: p{n}.txt: No such file or directory", 1
+    ),
+    "ports without end": lambda n: ran(f"curl -s localhost:{n + 1}", REFUSED.format(n + 1), 7),
+    "pages behind the last one": lambda n: used("fetch", '{"items": []}', url=f"https://a.example/?page={n}"),
+    "a status that never changes": lambda n: ran("cat status", "pending"),
+    "a service that never starts": lambda n: ran("curl -sf localhost:8080/health", REFUSED.format(8080), 7),
+    "a status asked in two ways": lambda n: ran("cat status" if n % 2 else "cat ./status", "running"),
+    "a tool that does not exist": lambda n: used("open_browser", "Error: there is no tool named 'open_browser'.", True),
+    "ever new tools that do not exist": lambda n: used(
+        f"tool_{word(n)}", f"Error: there is no tool named 'tool_{word(n)}'.", True
+    ),
+    "arguments that are never right": lambda n: used(
+        "patch", "Error: the old text was not found in a.txt.", True, old=word(n)
+    ),
+    "ever new searches without a hit": lambda n: ran(f"grep -rn {word(n)} src", code=1),
+    "thoughts printed": lambda n: ran(f"echo 'I think about {word(n)}'", f"I think about {word(n)}"),
+    "sleeping": lambda n: ran(f"sleep {n % 5}"),
+    "the clock": lambda n: ran("date", f"Mon Nov 16 19:{n % 60:02}:36 UTC 2026"),
+    "edits that change nothing": lambda n: wrote("a.txt", f"attempt {n}"),
+    "undo and redo": lambda n: (wrote("a.txt", "one"), wrote("a.txt", "two"))[n % 2],
+}
+"""Each goes on for ever."""
+
+
+def endless(made: Callable[[int], Row | Iterable[Row]]) -> Iterator[Row]:
+    for number in itertools.count():
+        yield from _rows(made(number))
