@@ -263,12 +263,12 @@ class Repeats(Struct):
             count if isinstance(count := kept.get(name), int | float) else 0 for name in ("in_a_row", "stale")
         )
         seen, last = dict.fromkeys(map(str, kept["seen"])), str(kept.get("last", ""))
-        flags = (bool(kept.get(name)) for name in ("waited", "changed"))
+        waited, changed, polls = (bool(kept.get(name)) for name in ("waited", "changed", "polls"))
         failing = kept.get("futile")
         futile = {str(k): n for k, n in failing.items() if isinstance(n, int)} if isinstance(failing, dict) else {}
         numbers = kept.get("told_numbers")
         told = tuple(n for n in numbers if isinstance(n, int)) if isinstance(numbers, list) else ()
-        return cls(seen, row, bool(kept.get("told")), stale, futile, last, *flags, told, bool(kept.get("polls")))
+        return cls(seen, row, bool(kept.get("told")), stale, futile, last, waited, changed, told, polls)
 
 
 def _failed(result: ToolResult) -> bool:
