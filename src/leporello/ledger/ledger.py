@@ -19,6 +19,7 @@ from leporello.ledger import rules as phrasing
 from leporello.ledger.calls import REFUSED, CallFacts, one_line, state_of
 from leporello.ledger.facts import EarlierLine, MessageFacts, extract, storable
 from leporello.ledger.importance import Vocabulary, words_of
+from leporello.ledger.pasted import PASTED, pasted_sentences
 from leporello.ledger.plan import PlanStep, plan_after
 from leporello.ledger.quoted import prose
 from leporello.ledger.units import ALL_PASSED, BROKEN_RUN, COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
@@ -201,14 +202,21 @@ class Ledger:
             # What a client sends along from a file is to be kept, and asks for nothing.
             self.asks.append(Ask(number, words))
         small_talk = phrasing.is_small_talk([ask.text for ask in self.asks[-phrasing.MESSAGES_LOOKED_AT :]])
-        sentences = phrasing.rule_sentences(prose(words))
+        own = prose(words)
+        sentences = phrasing.rule_sentences(own)
         if len(sentences) > LONG_MESSAGE:
             # Most of it was written by somebody else, for other readers; what is asked stands around it.
             sentences = [*sentences[:AROUND], *sentences[-AROUND:]]
         company = phrasing.company_of(sentences)
+        pasted = pasted_sentences(words, own)
         for sentence in sentences:
             said = phrasing.read(sentence, small_talk=small_talk, company=company)
             # What gives leave ends a ban, whether or not it is to be kept itself.
+            if sentence in pasted:
+                # Whosever words these are: they end no rule, and it is said that they may not be the user's.
+                if said.rule:
+                    self._add_rule(number, PASTED + sentence, said)
+                continue
             ends = said.rule or said.revokes or phrasing.permits(sentence)
             ended = self._end_rules(number, sentence, said) if ends else False
             # What only takes a rule back is no rule itself: the rule it ended says so.
@@ -383,11 +391,12 @@ def _outcome(facts: MessageFacts) -> str:
     return one_line(chosen[0], OUTCOME_CHARS) if chosen else ""
 
 
-VERSION = 14
+VERSION = 15
 """Since 5 with values by subject, since 6 with names and times, since 8 with the files of commands and with records,
 since 9 with what was spoken of again, since 10 with what may have been, since 11 with the steps of a plan, since 12
 with what is shown together, since 13 with what commands do beside the texts they are given, since 14 with the things of
-`things.txt` by their lines (so whoever changes that file counts on); earlier ones are made anew."""
+`things.txt` by their lines (so whoever changes that file counts on), since 15 with rules that may be somebody else's;
+earlier ones are made anew."""
 
 
 @dataclass(slots=True)
