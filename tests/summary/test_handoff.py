@@ -9,7 +9,8 @@ from leporello.events import Span
 from leporello.ledger.ledger import Ledger
 from leporello.summaries.fold import Fold, fold_message, read_fold
 from leporello.summaries.handoff import Handoff, HandoffLine, LineOrigin, Section, parse, render
-from leporello.summaries.sections import pending_asks, rule_lines
+from leporello.summaries.requests import pending_asks
+from leporello.summaries.sections import rule_lines
 
 WORDS = st.text(st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp", "Zs")), min_size=1, max_size=12)
 TEXTS = st.lists(st.lists(WORDS, min_size=1, max_size=5).map(" ".join), min_size=1, max_size=3).map("\n".join)

@@ -16,14 +16,8 @@ from leporello.summaries.episodes import episode_lines, plan_lines
 from leporello.summaries.fold import Fold
 from leporello.summaries.handoff import Handoff, Section, parse, render
 from leporello.summaries.import_fold import inherit
-from leporello.summaries.sections import (
-    active_task,
-    attached_lines,
-    file_lines,
-    goal,
-    read_file_line,
-    resolved_questions,
-)
+from leporello.summaries.requests import active_task, goal
+from leporello.summaries.sections import attached_lines, file_lines, read_file_line, resolved_questions
 from leporello.summaries.work_state import state_lines
 
 ALL = range(1, 1_000)

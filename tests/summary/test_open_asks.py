@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from leporello.ledger.ledger import Ledger
-from leporello.summaries.sections import active_task, pending_asks
+from leporello.summaries.requests import active_task, pending_asks
 
 
 def ledger_of(*turns: tuple[str, str]) -> Ledger:

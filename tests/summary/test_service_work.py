@@ -11,7 +11,8 @@ from leporello.summaries.episodes import episode_lines
 from leporello.summaries.fold import Fold
 from leporello.summaries.handoff import Section, parse, render
 from leporello.summaries.import_fold import inherit
-from leporello.summaries.sections import active_task, record_lines
+from leporello.summaries.requests import active_task
+from leporello.summaries.sections import record_lines
 from tests.summary.test_handoff_sections import ALL, answer, call, ledger_of, told, user
 
 ORDER = {

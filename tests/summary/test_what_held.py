@@ -12,7 +12,8 @@ from leporello.summaries.decisions import decisions_among
 from leporello.summaries.deterministic import build
 from leporello.summaries.episodes import episode_lines
 from leporello.summaries.handoff import Handoff, Section, render
-from leporello.summaries.sections import active_task, goal, pending_asks, resolved_questions
+from leporello.summaries.requests import active_task, goal, pending_asks
+from leporello.summaries.sections import resolved_questions
 from leporello.summaries.work_state import at_work, state_lines
 
 ALL = range(1, 1_000)

@@ -212,6 +212,7 @@ _AGREES = lazy_regex(
     r"|\W{0,5}(?:好|是的|可以|行(?![动为])|はい|네)",
     re.IGNORECASE,
 )
+HEADS_OR_ASKS = lazy_regex(r"[?？:：]\W*$|^#")
 _LAST_SENTENCE = lazy_regex(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
 _ITEM = lazy_regex(r"^(?:[-*•>]|\d{1,2}[.)]) ")
 _NAMES = lazy_regex(r"`|\d|\b[a-z]+[A-Z_.]\w")

@@ -48,7 +48,16 @@ def decisions_among(units: Iterable[RankedUnit], ledger: Ledger) -> list[Decisio
     found = sorted(found, key=lambda unit: -unit.unit.score)[:MOST_DECISIONS]
     found.sort(key=lambda unit: (unit.number, unit.position))
     places = {(unit.number, unit.position) for unit in found}
-    return [Decision(unit, _reason(unit, ledger, places), _option(unit, ledger)) for unit in found]
+    return [
+        Decision(
+            unit, _reason(unit, ledger, places), option_named(ledger, unit.number, unit.text) if _is_user(unit) else ""
+        )
+        for unit in found
+    ]
+
+
+def _is_user(unit: RankedUnit) -> bool:
+    return unit.role == "user"
 
 
 def _not_settled(ledger: Ledger) -> set[int]:
@@ -99,14 +108,12 @@ def _reason(unit: RankedUnit, ledger: Ledger, places: set[tuple[int, int]]) -> U
     return following if near and _SAYS_WHY.search(following.text) and not QUESTION.search(following.text) else None
 
 
-def _option(unit: RankedUnit, ledger: Ledger) -> str:
-    """What the assistant had called by the number that the user names."""
-    named = _NAMED_OPTION.search(unit.text) if unit.role == "user" else None
+def option_named(ledger: Ledger, number: int, text: str) -> str:
+    """What the assistant had called by the number that a message of the user names."""
+    named = _NAMED_OPTION.search(text)
     if named is None:
         return ""
-    before = max(
-        (ask.answered_by for ask in ledger.asks if ask.answered_by and ask.answered_by < unit.number), default=0
-    )
+    before = max((ask.answered_by for ask in ledger.asks if ask.answered_by and ask.answered_by < number), default=0)
     wanted = named[0].casefold().replace("#", "")
     told = (known.text for known in (ledger.facts[before].units if before in ledger.facts else ()))
     meant = next((text for text in told if _is_called(text, wanted)), "")

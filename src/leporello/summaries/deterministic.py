@@ -18,7 +18,7 @@ from leporello.ledger.ledger import Ledger
 from leporello.ledger.ranking import RankedUnit, Ranking, is_talk
 from leporello.ledger.units import sentences_of
 from leporello.ledger.values import LATER, MARK, unmarked
-from leporello.summaries import sections, unverified, work_state
+from leporello.summaries import requests, sections, unverified, work_state
 from leporello.summaries.answers import objected, unsettled
 from leporello.summaries.decisions import Decision, decisions_among
 from leporello.summaries.episodes import episode_lines, plan_lines
@@ -318,7 +318,7 @@ def plain_sections(source: SectionSource, budget: int, count: CountText, rule_ro
         Section.CONSTRAINTS: fitting(sections.rule_lines, room, newest_first=True)
         + fitting(sections.ended_rule_lines, budget * 0.03, newest_first=True),
         Section.COMPLETED: fitting(episode_lines, max(LEAST_STORY, int(budget * ACTION_SHARE)), newest_first=True),
-        Section.PENDING: fitting(sections.pending_asks, budget * 0.15, newest_first=True),
+        Section.PENDING: fitting(requests.pending_asks, budget * 0.15, newest_first=True),
         Section.RESOLVED: fitting(sections.resolved_questions, budget * RESOLVED_SHARE, newest_first=True),
         Section.FILES: fitting(sections.attached_and_file_lines, budget * FILE_SHARE),
         Section.PINNED: fitting(sections.pin_lines, room * PIN_SHARE, newest_first=True),
@@ -330,7 +330,7 @@ def plain_sections(source: SectionSource, budget: int, count: CountText, rule_ro
     }
     at_hand = {line.text for line in made[Section.ACTIVE_TASK]}
     made[Section.PENDING] = [
-        line for line in made[Section.PENDING] if line.text.removesuffix(sections.OPEN_REASON) not in at_hand
+        line for line in made[Section.PENDING] if line.text.removesuffix(requests.OPEN_REASON) not in at_hand
     ]
     for section in (Section.GOAL, Section.CONSTRAINTS, Section.PENDING):
         # What somebody wants done is no statement that a later one could be about.
@@ -354,8 +354,8 @@ def _where_we_are(source: SectionSource, budget: int, count: CountText) -> dict[
     """The sections at the top, each within its share and all together within `WHERE_TOKENS`; the first come first."""
     begun, waiting = plan_lines(source.ledger)
     parts = {
-        Section.ACTIVE_TASK: (source.lines(sections.active_task), TASK_SHARE),
-        Section.GOAL: (source.lines(sections.goal), 0.1),
+        Section.ACTIVE_TASK: (source.lines(requests.active_task), TASK_SHARE),
+        Section.GOAL: (source.lines(requests.goal), 0.1),
         Section.IN_PROGRESS: ([*begun, *work_state.at_work(source.ledger)], STATE_SHARE),
         Section.STATE: (work_state.state_lines(source.ledger), STATE_SHARE),
         Section.BLOCKED: (source.lines(work_state.blocked), STATE_SHARE),

@@ -1,61 +1,34 @@
-"""Sections of a handoff that the ledger can state as plain facts: rules, asks, files, actions, state, open work."""
+"""Sections of a handoff that the ledger can state as plain facts: rules, answers, files, records, announcements."""
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import replace
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import common_folder, inside, one_line
-from leporello.ledger.importance import COURTESY, words_of
-from leporello.ledger.ledger import Ask, FileFacts, Ledger
+from leporello.ledger.importance import words_of
+from leporello.ledger.ledger import FileFacts, Ledger
 from leporello.ledger.ranking import is_talk
-from leporello.ledger.rules import MESSAGES_LOOKED_AT, RuleKind, is_small_talk, read
-from leporello.ledger.units import QUESTION, clip
-from leporello.ledger.user_text import without_tags
 from leporello.ledger.value_patterns import ANNOUNCED
 from leporello.summaries.answers import (
     ANSWER_CHARS,
-    agrees,
+    HEADS_OR_ASKS,
     answer_to,
     is_claim,
-    is_open,
     is_question,
-    is_reply,
     unsettled,
 )
 from leporello.summaries.handoff import ENDED, HandoffLine, LineOrigin
 
 CountText = Callable[[str], int]
-ASK_CHARS = 1_200
-GOAL_CHARS = 600
-PROPOSAL_CHARS = 500
 SUBJECT_CHARS = 80
-MOST_PENDING = 12
 MOST_RESOLVED = 12
-MOST_REPLIES = 8
-"""How far back the request is looked for that a reply goes on with."""
-RARE_SHARE = 20
-"""A word is rare that stands in at most one of so many messages."""
-DEALT_SHARE = 0.5
-REPEAT_SHARE = 0.8
 SAME_RECORD = 0.5
-RECENT_ASKS = 4
-"""So many of the newest requests belong to the work at hand, whatever was said of them since."""
-OPEN_REASON = " (no answer before the user went on)"
-LAST_WORDS = 3
-"""Sentences at the end of a message, among which a question waits for its answer."""
-WAITING_REASON = " (asked of the user)"
 ROOT_LINE = "All paths below are inside "
 MOST_DETAILED = 8
 MOST_CHANGES = 2
 MOST_READ = 12
-MOST_STEPS = 4
-"""Requests that may lead to one goal."""
-STALE = 8
-"""After so many requests more what was begun and left is not waited for."""
 ATTACHED = "Attached: "
 MOST_ATTACHED = 8
 
@@ -98,97 +71,6 @@ def ended_rule_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLi
     ]
 
 
-def active_task(ledger: Ledger, covered: Collection[int] = ()) -> list[HandoffLine]:
-    """The newest request that is not answered yet; nothing after a stop or a mere thank you.
-
-    A short reply ("yes", "its loaded") says nothing by itself: before it stand the request it goes on with and what the
-    assistant had asked, with what it had proposed where that is folded.
-    """
-    newest = ledger.asks[-1] if ledger.asks else None
-    if newest is None or newest.cancelled:
-        return []
-    if not is_open(ledger, newest):
-        return _waiting_for_user(ledger, newest)
-    asked = _last_question(
-        ledger, newest.number, offers=agrees(newest.text) and _REFERS.search(newest.text) is not None
-    )
-    if not is_reply(newest.text) and not (asked and agrees(newest.text)):
-        return [_ask_line(newest)]
-    if is_courtesy(newest.text):
-        return []
-    before = map(_ask_line, _gone_on_with(ledger, newest))
-    proposed = [_proposal(ledger, line) for line in asked if line.sources[0] in covered]
-    return [*before, *filter(lambda line: line.text, proposed), *asked, _ask_line(newest)]
-
-
-def _waiting_for_user(ledger: Ledger, newest: Ask) -> list[HandoffLine]:
-    """The task goes on where the assistant's turn ended by asking for what it needs; an offer of more ends it."""
-    asked = _last_question(ledger, ledger.last + 1, offers=False)
-    if is_talk(ledger) or not asked or asked[0].sources[0] != newest.answered_by:
-        return []
-    (question,) = asked
-    closing = [unit.text for unit in ledger.facts[question.sources[0]].units[-LAST_WORDS:]]
-    if question.text not in closing or _OFFERS_MORE.search(question.text):
-        return []
-    before = _gone_on_with(ledger, None)
-    return [*map(_ask_line, before), replace(question, text=question.text + WAITING_REASON)]
-
-
-_OFFERS_MORE = lazy_regex(
-    r"\b(?:(?:want|like|need) me to|(?:shall|should) (?:i|we)|let me|else|next|further|more|now|ready to)\b"
-    r"|\b(?:sonst|noch|soll ich|autre|veux-tu que|algo más|quieres que|mais alguma|altro)\b|ещё|其他|还|他に|다른",
-    re.IGNORECASE,
-)
-"""Words of a question that holds out other work: what was asked for is done."""
-
-
-def _proposal(ledger: Ledger, asked: HandoffLine) -> HandoffLine:
-    """Of a message that ends with a question what tells most beside it: what a yes agrees to."""
-    (number,) = asked.sources
-    left, told = PROPOSAL_CHARS, []
-    for unit in sorted(ledger.facts[number].units, key=lambda unit: -unit.score):
-        if len(unit.text) < left and unit.text != asked.text and not _HEADS_OR_ASKS.search(unit.text):
-            left -= len(unit.text)
-            told.append(unit)
-    text = "\n".join(unit.text for unit in sorted(told, key=lambda unit: unit.position))
-    return HandoffLine(text, (number,), LineOrigin.ASSISTANT)
-
-
-_REFERS = lazy_regex(r"\b(?:these|those|them|that|this|it|both)\b", re.IGNORECASE)
-_OFFERS = lazy_regex(
-    r"\b(?:I (?:can|could|suggest|recommend)|I'd (?:suggest|recommend)|if you (?:want|like)|we could)\b"
-)
-
-
-def _gone_on_with(ledger: Ledger, reply: Ask | None) -> list[Ask]:
-    """What a reply goes on with: the last thing the user said of some length, and the last plain request up to it."""
-    said = [
-        ask
-        for ask in ledger.asks[-MOST_REPLIES:]
-        if ask != reply and not is_reply(ask.text) and not (agrees(ask.text) and len(ask.text) <= ANSWER_CHARS // 2)
-    ]
-    requests = [ask for ask in said if not QUESTION.search(ask.text)]
-    return sorted({*said[-1:], *requests[-1:]}, key=lambda ask: ask.number)
-
-
-def is_courtesy(text: str) -> bool:
-    return all(word in COURTESY for word in words_of(text))
-
-
-def _last_question(ledger: Ledger, before: int, *, offers: bool) -> list[HandoffLine]:
-    """What the assistant asked last, when it asked something; or what it offered, for a yes to "these"."""
-    number = next((n for n in range(before - 1, 0, -1) if _speaks(ledger, n)), 0)
-    units = ledger.facts[number].units if number else ()
-    said = [unit.text for unit in units if QUESTION.search(unit.text)]
-    said = said or [unit.text for unit in units if offers and _OFFERS.search(unit.text)]
-    return [HandoffLine(said[-1], (number,), LineOrigin.ASSISTANT)] if said else []
-
-
-def _speaks(ledger: Ledger, number: int) -> bool:
-    facts = ledger.facts.get(number)
-    return facts is not None and facts.role == "assistant" and bool(facts.units)
-
-
 def pin_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
     """Pinned messages that are folded, word for word."""
     return [
@@ -196,30 +78,6 @@ def pin_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
         for number, pinned in sorted(ledger.pins.items())
         if number in covered and pinned.text.strip()
     ]
-
-
-def pending_asks(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
-    """Older requests that nobody answered before the user went on, and that nothing since has dealt with."""
-    recent = {ask.number for ask in ledger.asks[-RECENT_ASKS:]}
-    waiting = [
-        ask
-        for place, ask in enumerate(ledger.asks[:-1])
-        if ask.answered_by is None
-        and not ask.cancelled
-        and ask.number in covered
-        and not is_reply(ask.text)
-        and not _only_rules(ask)
-        and not any(_repeats(later.text, ask.text) for later in ledger.asks[place + 1 : place + RECENT_ASKS])
-        and (ask.number in recent or not (dealt_with(ledger, ask) or ledger.was_worked_on(place)))
-        and not (len(ledger.asks) - place > STALE and _was_begun(ledger, ask))
-    ]
-    return [_ask_line(ask, OPEN_REASON) for ask in waiting[-MOST_PENDING:]]
-
-
-def _was_begun(ledger: Ledger, ask: Ask) -> bool:
-    """Whether the assistant set to work on it before the user went on."""
-    facts = ledger.facts.get(ask.number + 1)
-    return facts is not None and facts.role == "assistant"
 
 
 def resolved_questions(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
@@ -239,65 +97,6 @@ def resolved_questions(ledger: Ledger, covered: Collection[int]) -> list[Handoff
             if len(lines) == MOST_RESOLVED:
                 break
     return lines[::-1]
-
-
-_HEADS_OR_ASKS = lazy_regex(r"[?？:：]\W*$|^#")
-
-
-def _repeats(later: str, earlier: str) -> bool:
-    """Whether a later request says again what an earlier one said."""
-    words = set(words_of(earlier))
-    return len(words & set(words_of(later))) >= REPEAT_SHARE * len(words)
-
-
-def dealt_with(ledger: Ledger, ask: Ask) -> bool:
-    """Whether most of the telling words of a request stand in what the assistant said or did after it."""
-    rare = max(3, ledger.vocabulary.messages // RARE_SHARE)
-    telling = {
-        word for word in words_of(ask.text) if len(word) > 2 and ledger.vocabulary.frequency.get(word, 0) <= rare
-    }
-    later = sum(ledger.spoken.get(word, 0) > ask.number for word in telling)
-    return later >= DEALT_SHARE * len(telling)
-
-
-def _only_rules(ask: Ask) -> bool:
-    sentences = [sentence for sentence in _SENTENCES.split(ask.text) if sentence.strip()]
-    return bool(sentences) and all(read(sentence).kind in _STANDING for sentence in sentences)
-
-
-_SENTENCES = lazy_regex(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
-_STANDING = (RuleKind.CONSTRAINT, RuleKind.PREFERENCE)
-
-
-def goal(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
-    """What the conversation set out to do: the first request, when it is folded. Small talk sets out to do nothing."""
-    if is_talk(ledger) and is_small_talk([ask.text for ask in ledger.asks[:MESSAGES_LOOKED_AT]]):
-        return []
-    first = next((ask for ask in ledger.asks if _sets_out(ask.text)), None)
-    if first is None or first.number not in covered:
-        return []
-    since = [ask for ask in ledger.asks if ask.number > first.number and not is_reply(ask.text)]
-    # Where files are worked on, one request follows the other: the first was reached long ago.
-    reached = bool(ledger.files) and first.answered_by is not None and len(since) > MOST_STEPS
-    return [] if reached else [_ask_line(first, most=GOAL_CHARS)]
-
-
-def _sets_out(text: str) -> bool:
-    """Whether a message asks for something: no bare command to the program, no greeting."""
-    said = _SLASH.sub("", without_tags(text))
-    return bool(words_of(said)) and not is_courtesy(said)
-
-
-_SLASH = lazy_regex(r"\A\s*/[\w:.-]{1,80}")
-
-
-_COMMAND_TAG = lazy_regex(r"</?command-[a-z]{1,20}>")
-"""What a program puts around what was typed behind its command."""
-
-
-def _ask_line(ask: Ask, reason: str = "", most: int = ASK_CHARS) -> HandoffLine:
-    said = _COMMAND_TAG.sub("", ask.text).strip() or ask.text.strip()
-    return HandoffLine(clip(said, most) + reason, (ask.number,), LineOrigin.USER)
 
 
 def announced_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
@@ -321,7 +120,7 @@ def announced_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLin
         if len(unit.text) <= ANSWER_CHARS
         and unit.position not in facts.quoted
         and ANNOUNCED.search(unit.text)
-        and not _HEADS_OR_ASKS.search(unit.text)
+        and not HEADS_OR_ASKS.search(unit.text)
         and (facts.role == "user" or is_claim(unit.text))
     ]
     found.sort(key=lambda line: (-line[0], line[1]))
