@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import takewhile
 from typing import NamedTuple
 
 from leporello.lazy_regex import lazy_regex
@@ -20,10 +21,11 @@ from leporello.ledger.ranking import RankedUnit
 from leporello.ledger.units import CHOICE, OFFER, QUESTION
 from leporello.ledger.values import unmarked
 from leporello.summaries.answers import agrees, is_claim, unsettled
+from leporello.summaries.handoff import HandoffLine, LineOrigin
 
 MOST_DECISIONS = 24
 DECISION_WORDS = 6
-CHOICE_CHARS, REASON_CHARS, OPTION_CHARS = 240, 200, 120
+CHOICE_CHARS, REASON_CHARS, OPTION_CHARS, LISTED_CHARS = 240, 200, 120, 200
 CLOSING_SENTENCES = 3
 _I = re.IGNORECASE
 
@@ -48,16 +50,11 @@ def decisions_among(units: Iterable[RankedUnit], ledger: Ledger) -> list[Decisio
     found = sorted(found, key=lambda unit: -unit.unit.score)[:MOST_DECISIONS]
     found.sort(key=lambda unit: (unit.number, unit.position))
     places = {(unit.number, unit.position) for unit in found}
-    return [
-        Decision(
-            unit, _reason(unit, ledger, places), option_named(ledger, unit.number, unit.text) if _is_user(unit) else ""
-        )
-        for unit in found
-    ]
+    return [Decision(unit, _reason(unit, ledger, places), _option(unit, ledger)) for unit in found]
 
 
-def _is_user(unit: RankedUnit) -> bool:
-    return unit.role == "user"
+def _option(unit: RankedUnit, ledger: Ledger) -> str:
+    return option_named(ledger, unit.number, unit.text).text if unit.role == "user" else ""
 
 
 def _not_settled(ledger: Ledger) -> set[int]:
@@ -108,24 +105,34 @@ def _reason(unit: RankedUnit, ledger: Ledger, places: set[tuple[int, int]]) -> U
     return following if near and _SAYS_WHY.search(following.text) and not QUESTION.search(following.text) else None
 
 
-def option_named(ledger: Ledger, number: int, text: str) -> str:
-    """What the assistant had called by the number that a message of the user names."""
+def option_named(ledger: Ledger, number: int, text: str) -> HandoffLine:
+    """What the assistant had called by the number that a message of the user names; of a bare heading its items too."""
     named = _NAMED_OPTION.search(text)
-    if named is None:
-        return ""
     before = max((ask.answered_by for ask in ledger.asks if ask.answered_by and ask.answered_by < number), default=0)
+    if named is None or before not in ledger.facts:
+        return HandoffLine("")
     wanted = named[0].casefold().replace("#", "")
-    told = (known.text for known in (ledger.facts[before].units if before in ledger.facts else ()))
-    meant = next((text for text in told if _is_called(text, wanted)), "")
-    return one_line(meant.strip("*#- "), OPTION_CHARS)
+    told = [known.text for known in ledger.facts[before].units]
+    place = next((place for place, known in enumerate(told) if _is_called(known, wanted)), len(told))
+    meant = told[place : place + 1]
+    if meant and _IS_HEADING.search(meant[0]):
+        meant += takewhile(lambda known: not _NAMED_OPTION.search(known), told[place + 1 :])
+    said = "; ".join(known.strip("*#- ") for known in meant)
+    return HandoffLine(
+        one_line(said, OPTION_CHARS if len(meant) == 1 else LISTED_CHARS), (before,), LineOrigin.ASSISTANT
+    )
 
 
 def _is_called(text: str, name: str) -> bool:
-    """Whether a text begins with the name of an option."""
-    said = text.strip("*#-| ").casefold()
-    return said.startswith(name) and not said[len(name) : len(name) + 1].isalnum()
+    """Whether a text begins with the name of an option, behind its number in a list or a word of its kind."""
+    said = _LEADS.sub("", text.casefold())
+    at = said.find(name)
+    return 0 <= at <= LONGEST_KIND and not said[at + len(name) : at + len(name) + 1].isalnum()
 
 
+_LEADS = lazy_regex(r"^(?:[*#|> -]|\d{1,2}[.)])*")
+_IS_HEADING = lazy_regex(r"^\W{0,6}(?:\w{1,40}\W{1,6}){1,5}$")
+LONGEST_KIND = 12
 _HOLDS_OUT = lazy_regex(
     r"\b(?:would you (?:like|prefer)|want me to|shall i|should i|your call|up to you"
     r"|let me know (?:which|whether|what|if you(?:['’]d)? (?:prefer|want me)))\b",

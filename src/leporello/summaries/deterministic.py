@@ -353,22 +353,24 @@ def plain_sections(source: SectionSource, budget: int, count: CountText, rule_ro
 def _where_we_are(source: SectionSource, budget: int, count: CountText) -> dict[Section, list[HandoffLine]]:
     """The sections at the top, each within its share and all together within `WHERE_TOKENS`; the first come first."""
     begun, waiting = plan_lines(source.ledger)
+    task = source.lines(requests.active_task)
+    left = work_state.things_left(source.ledger) if task else []
     parts = {
-        Section.ACTIVE_TASK: (source.lines(requests.active_task), TASK_SHARE),
+        Section.ACTIVE_TASK: (task, TASK_SHARE),
         Section.GOAL: (source.lines(requests.goal), 0.1),
         Section.IN_PROGRESS: ([*begun, *work_state.at_work(source.ledger)], STATE_SHARE),
         Section.STATE: (work_state.state_lines(source.ledger), STATE_SHARE),
         Section.BLOCKED: (source.lines(work_state.blocked), STATE_SHARE),
-        Section.REMAINING: (waiting, STATE_SHARE),
+        Section.REMAINING: ([*left, *waiting], STATE_SHARE),
     }
-    left = WHERE_TOKENS
+    most = WHERE_TOKENS
     made: dict[Section, list[HandoffLine]] = {}
     for section, (lines, share) in parts.items():
         newest_first = section is Section.ACTIVE_TASK
-        least = min(LEAST_PROGRESS, budget // 4) if section is Section.IN_PROGRESS else 0
-        room = min(left, max(least, int(budget * share)))
+        least = min(LEAST_PROGRESS, budget // 4) if section in (Section.IN_PROGRESS, Section.REMAINING) else 0
+        room = min(most, max(least, int(budget * share)))
         made[section] = sections.within(lines, room, count, newest_first=newest_first)
-        left -= sum(count(line.text) + 6 for line in made[section])
+        most -= sum(count(line.text) + 6 for line in made[section])
     return made
 
 

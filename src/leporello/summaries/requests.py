@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.importance import COURTESY, words_of
@@ -35,6 +37,7 @@ LAST_WORDS = 3
 WAITING_REASON = " (asked of the user)"
 MOST_STEPS = 4
 """Requests that may lead to one goal."""
+SUPPLEMENT_WITHIN, SUPPLEMENT_CHARS, STEM = 3, 200, 5
 STALE = 8
 """After so many requests more what was begun and left is not waited for."""
 
@@ -53,12 +56,13 @@ def active_task(ledger: Ledger, covered: Collection[int] = ()) -> list[HandoffLi
     asked = _last_question(
         ledger, newest.number, offers=agrees(newest.text) and _REFERS.search(newest.text) is not None
     )
-    if not is_reply(newest.text) and not (asked and agrees(newest.text)):
+    option = option_named(ledger, newest.number, newest.text)
+    if not is_reply(newest.text) and not (asked and agrees(newest.text)) and not option.text:
         return [ask_line(newest)]
     if is_courtesy(newest.text):
         return []
     before = map(ask_line, _gone_on_with(ledger, newest))
-    proposed = [_proposal(ledger, line, newest) for line in asked if line.sources[0] in covered]
+    proposed = [option] if option.text else [_proposal(ledger, line) for line in asked if line.sources[0] in covered]
     return [*before, *filter(lambda line: line.text, proposed), *asked, ask_line(newest)]
 
 
@@ -87,12 +91,9 @@ _OFFERS_MORE = lazy_regex(
 """Words of a question that holds out other work: what was asked for is done."""
 
 
-def _proposal(ledger: Ledger, asked: HandoffLine, reply: Ask) -> HandoffLine:
-    """What a yes agrees to: the option it names, or what tells most in the message that ends with the question."""
+def _proposal(ledger: Ledger, asked: HandoffLine) -> HandoffLine:
+    """Of a message that ends with a question what tells most beside it: what a yes agrees to."""
     (number,) = asked.sources
-    option = option_named(ledger, reply.number, reply.text)
-    if option:
-        return HandoffLine(option, (number,), LineOrigin.ASSISTANT)
     left, told = PROPOSAL_CHARS, []
     for unit in sorted(ledger.facts[number].units, key=lambda unit: -unit.score):
         if len(unit.text) < left and unit.text != asked.text and not HEADS_OR_ASKS.search(unit.text):
@@ -131,9 +132,12 @@ def _gone_on_with(ledger: Ledger, reply: Ask | None) -> list[Ask]:
     said = [
         ask
         for ask in ledger.asks[-MOST_REPLIES:]
-        if ask != reply and not is_reply(ask.text) and not (agrees(ask.text) and len(ask.text) <= ANSWER_CHARS // 2)
+        if ask != reply
+        and not is_reply(ask.text)
+        and not (agrees(ask.text) and len(ask.text) <= ANSWER_CHARS // 2)
+        and not _only_answers(ledger, ask)
     ]
-    requests = [ask for ask in said if not QUESTION.search(ask.text) or _CAN_YOU.search(ask.text)]
+    requests = [ask for ask in said if is_request(ask.text)]
     chain = {*said[-1:], *requests[-1:]}
     first = min(chain, key=lambda ask: ask.number, default=None)
     if first is not None and agrees(first.text):
@@ -142,14 +146,31 @@ def _gone_on_with(ledger: Ledger, reply: Ask | None) -> list[Ask]:
     return sorted(chain, key=lambda ask: ask.number)
 
 
+def _only_answers(ledger: Ledger, ask: Ask) -> bool:
+    """Whether a message gives whoever serves the user what was asked for, a name or a number, and wants nothing."""
+    if ledger.files or len(words_of(ask.text)) > MOST_ANSWER_WORDS or _CAN_YOU.search(ask.text):
+        return False
+    return _GIVES.search(ask.text) is not None and bool(_last_question(ledger, ask.number, offers=False))
+
+
+_GIVES = lazy_regex(r"\S@\S|\d{3}|\w_\w{0,40}\d")
+MOST_ANSWER_WORDS = 12
 _CAN_YOU = lazy_regex(
-    r"(?:^|[.!?,;:] )\W{0,4}(?:(?:and|so|ok(?:ay)?|then|now|also)\W{1,3}){0,2}(?:can|could|would|will) (?:you|we)\b"
+    r"(?:^|[.!?] )\W{0,4}(?:(?:and|so|ok(?:ay)?|then|now|also)\W{1,3}){0,2}(?:(?:can|could|would|will) you"
+    r"|(?:can|could) we)\b"
     r"|\b(?:kannst|könntest|können) (?:du|sie|wir)\b|\b(?:peux|pourrais)-tu\b|\b(?:pouvez|pourriez)-vous\b"
     r"|\b(?:puedes|podrías|podemos|pode|poderia|podes|puoi|potresti|possiamo)\b|\b(?:можешь|можете|сможешь)\b"
-    r"|(?:能不能|可以|能否|请你|帮我)|(?:てくれ|てもらえ|いただけ)ます|(?:해|봐) ?줄 ?(?:수|래)",
+    r"|能不能|可以|能否|请你|帮我|(?:てくれ|てもらえ|いただけ)ます|(?:해|봐) ?줄 ?(?:수|래)",
     re.IGNORECASE,
 )
 """A question in form, and a request."""
+_ASKS_WHY = lazy_regex(
+    r"\W{0,4}(?:(?:and|but|so|ok(?:ay)?|hmm?)\W{1,3}){0,2}"
+    r"(?:(?:why|what|how|where|who|which)(?:['’]s| (?:is|are|was|do|does|did))"
+    r"|any idea|warum|wieso|pourquoi|por qué|por que|perché|почему|зачем)\b|为什么|なぜ|どうして|왜",
+    re.IGNORECASE,
+)
+"""A question, whether or not it has its mark."""
 
 
 def is_courtesy(text: str) -> bool:
@@ -164,6 +185,17 @@ def _last_question(ledger: Ledger, before: int, *, offers: bool) -> list[Handoff
     said = said or [unit.text for unit in units[-LAST_WORDS:] if _ASKS_FOR.search(unit.text)]
     said = said or [unit.text for unit in units if offers and _OFFERS.search(unit.text)]
     return [HandoffLine(said[-1], (number,), LineOrigin.ASSISTANT)] if said else []
+
+
+def agreed_to(ledger: Ledger, ask: Ask) -> str:
+    """The words of the assistant that a yes of the user agrees to."""
+    number = _last_spoken(ledger, ask.number) if agrees(ask.text) else 0
+    return "\n".join(unit.text for unit in ledger.facts[number].units) if number else ""
+
+
+def is_request(text: str) -> bool:
+    """Whether a message wants something done, be it in the form of a question."""
+    return not (QUESTION.search(text) or _ASKS_WHY.match(text)) or _CAN_YOU.search(text) is not None
 
 
 def _last_spoken(ledger: Ledger, before: int) -> int:
@@ -191,7 +223,23 @@ def pending_asks(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
         and (ask.number in recent or not (dealt_with(ledger, ask) or ledger.was_worked_on(place)))
         and not (len(ledger.asks) - place > STALE and _was_begun(ledger, ask))
     ]
-    return [ask_line(ask, OPEN_REASON) for ask in waiting[-MOST_PENDING:]]
+    return [_with_supplement(ledger, ask) for ask in waiting[-MOST_PENDING:]]
+
+
+def _with_supplement(ledger: Ledger, ask: Ask) -> HandoffLine:
+    """An open request, with what the user added while the assistant had just set to work on it."""
+    line = ask_line(ask, OPEN_REASON)
+    added = next((later for later in ledger.asks if later.number > ask.number), ask)
+    meanwhile = added.answered_by and added.number - ask.number <= SUPPLEMENT_WITHIN and not added.cancelled
+    if not meanwhile or is_reply(added.text) or _stems(ask.text).isdisjoint(_stems(added.text)):
+        return line
+    told = ask_line(added, OPEN_REASON, SUPPLEMENT_CHARS).text
+    return replace(line, text=f"{line.text.removesuffix(OPEN_REASON)}\n{told}", sources=(ask.number, added.number))
+
+
+def _stems(text: str) -> set[str]:
+    """The beginnings of a text's longer words: what two messages about one thing share."""
+    return {word[:STEM] for word in words_of(text) if len(word) > STEM}
 
 
 def _was_begun(ledger: Ledger, ask: Ask) -> bool:
@@ -263,62 +311,68 @@ def condensed(text: str, most: int) -> str:
     """
     if len(text) <= most:
         return text
-    lines = [line.rstrip() for line in text.split("\n") if line.strip()]
+    lines = [line.rstrip() for line in text.split("\n") if line.strip() and not _MARKUP.match(line)]
     if len(lines) < LEAST_LINES:
         return clip(text, most)
     kept: set[int] = set()
     left = most
     for place in _by_weight(lines, most):
-        cost = min(len(lines[place]), LINE_CHARS) + 1
+        cost = min(len(lines[place]), LINE_CHARS) + GAP_CHARS
         if place not in kept and cost <= left:
             kept.add(place)
             left -= cost
     pieces: list[str] = []
-    before = -1
-    for place in sorted(kept):
+    for before, place in pairwise((-1, *sorted(kept))):
         if place - before > 1 and pieces:
             pieces[-1] += CUT_MARK.rstrip()
         pieces.append(clip(lines[place], LINE_CHARS))
-        before = place
     return "\n".join(pieces)
 
 
-def _by_weight(lines: Sequence[str], most: int) -> Iterable[int]:
-    """The lines in the order in which they are taken while there is room; some come twice."""
+def _by_weight(lines: Sequence[str], most: int) -> Iterator[int]:
+    """The places of lines in the order in which they are taken while there is room; some come twice."""
     alike = Counter[str]()
     told: list[int] = []
     for place, line in enumerate(lines):
-        alike[line.translate(_WITHOUT_FIGURES).strip()] += 1
-        if alike[line.translate(_WITHOUT_FIGURES).strip()] <= MOST_ALIKE:
+        pattern = line.translate(_WITHOUT_FIGURES).strip()
+        alike[pattern] += 1
+        if alike[pattern] <= MOST_ALIKE:
             told.append(place)
     yield from _up_to(told, lines, int(most * BEGINS_SHARE))
     yield from _up_to(told[::-1], lines, int(most * ENDS_SHARE))
-    for place in told:
-        if _FILE.match(lines[place]) or _BINDS.search(lines[place]):
-            yield place
-            if lines[place].endswith((":", "：")):
-                yield from (next_ for next_ in range(place + 1, min(place + 3, len(lines))) if next_ in told)
+    for signs in (_COMMANDS, _FORBIDS, _BINDS):
+        for place in told:
+            if signs.search(lines[place]):
+                yield place
+                if lines[place].endswith((":", "：")) and place + 1 in told:
+                    yield place + 1
     yield from told
 
 
-def _up_to(places: Iterable[int], lines: Sequence[str], room: int) -> Iterable[int]:
+def _up_to(places: Iterable[int], lines: Sequence[str], room: int) -> Iterator[int]:
     for place in places:
-        room -= min(len(lines[place]), LINE_CHARS)
+        room -= min(len(lines[place]), LINE_CHARS) + GAP_CHARS
         if room < 0:
             return
         yield place
 
 
 _WITHOUT_FIGURES = dict.fromkeys(map(ord, "0123456789"))
-LEAST_LINES, LINE_CHARS, MOST_ALIKE = 6, 240, 2
-BEGINS_SHARE, ENDS_SHARE = 0.3, 0.15
-_FILE = lazy_regex(r"\s{0,8}(?:[\w.@-]{0,80}/){1,20}[\w.@-]{1,80}:?(?::\d+)*\s*$")
-"""A line that is nothing but the name of a file, as linters print it before what they found there."""
+LEAST_LINES, LINE_CHARS, GAP_CHARS, MOST_ALIKE = 6, 160, 3, 2
+BEGINS_SHARE, ENDS_SHARE = 0.3, 0.1
+_MARKUP = lazy_regex(r"\s{0,20}(?:```.{0,20}|</?[\w-]{1,40}>)\s*$")
+_COMMANDS = lazy_regex(
+    r"^\s{0,8}(?:[\w.@-]{0,80}/){1,20}[\w.@-]{1,80}:?(?::\d+)*$|\b(?:MUST|EXACT(?:LY)?|CRITICAL|REQUIRED)\b.{0,200}[:：]$"
+)
+"""A line that is nothing but a file, as linters print it before what they found there; one that leads to a command."""
+_FORBIDS = lazy_regex(
+    r"\b(?:NOT|NEVER|CANNOT|NICHT|NIE|NIEMALS|JAMAIS|NUNCA|MAI)\b|\bdo not\b|\bdon['’]t\b|\bnever\b|\bniemals\b"
+    r"|\bkeine\b|\bne [^.]{1,40} (?:pas|jamais)\b|\bnunca\b|\bnão\b|\bnon \w+(?:are|ere|ire)\b|нельзя|никогда"
+    "|不要|不得|禁止|切勿|してはいけ|しないで|하지 ?마",
+)
 _BINDS = lazy_regex(
-    r"\b(?:must(?:n['’]t)?|never|do not|don['’]t|cannot|can['’]t|may not|not allowed|forbidden|exact(?:ly)?|critical"
-    r"|make sure|ensure|muss|müssen|darfst|dürfen|niemals|keine?|ne [^.]{1,40} pas|doit|doivent|jamais"
-    r"|debes?|deben|nunca|deve|devem|devono|não|mai|non)\b|нельзя|никогда|долж[ен]н|\bне "
-    "|必须|不要|不得|禁止|切勿|してはいけ|しないで|必ず|하지 ?마|반드시|않",
+    r"\b(?:must|cannot|can['’]t|may not|only|exactly|critical|make sure|ensure|muss|müssen|doit|doivent|debes?|deben"
+    r"|deve|devem|devono)\b|должн|должен|必须|必ず|반드시",
     re.IGNORECASE,
 )
-"""Words of a rule in a long message."""
+"""Words of bans and orders in a long message."""

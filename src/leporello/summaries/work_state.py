@@ -1,16 +1,19 @@
-"""Where the work stands: how the last check ended and what was changed since, what is being done, what stops it."""
+"""Where the work stands: how the last check ended, what was changed since, what is being done, left, or stops it."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 from leporello.lazy_regex import lazy_regex
-from leporello.ledger.calls import common_folder, inside, one_line
+from leporello.ledger.calls import common_folder, inside, one_line, state_of
+from leporello.ledger.facts import MessageFacts
 from leporello.ledger.ledger import Action, Ledger
 from leporello.ledger.ranking import is_talk
 from leporello.ledger.units import ERROR, INTENT, QUESTION
-from leporello.summaries.answers import is_open
+from leporello.summaries.answers import agrees, is_open
 from leporello.summaries.handoff import HandoffLine, LineOrigin
+from leporello.summaries.requests import agreed_to, is_request
 
 ACTION_CHARS = 110
 SAID_CHARS = 240
@@ -113,10 +116,62 @@ def at_work(ledger: Ledger) -> list[HandoffLine]:
     if newest:
         facts = ledger.facts[newest]
         heading = facts.answers.heading_within(common_folder(ledger.files)) if facts.answers else ""
-        lines.append(HandoffLine(f"Last call: {heading} → {facts.ended}", (newest,), LineOrigin.PROGRAM))
+        lines.append(HandoffLine(f"Last call: {heading} → {_ended(facts)}", (newest,), LineOrigin.PROGRAM))
     return lines
+
+
+def _ended(facts: MessageFacts) -> str:
+    """How a call ended; of one that failed the line that says why."""
+    why = next((unit.text for unit in facts.units if ERROR.search(unit.text)), "") if facts.failed else ""
+    return one_line(why, ACTION_CHARS) or facts.ended
 
 
 def _result(ledger: Ledger, number: int) -> bool:
     facts = ledger.facts.get(number)
     return facts is not None and facts.role == "tool" and facts.answers is not None and bool(facts.answers.target)
+
+
+def things_left(ledger: Ledger) -> list[HandoffLine]:
+    """Of the things that the user wants dealt with those that were changed, and those that were not yet.
+
+    Where tools know things by ids: what was asked for names them, or the assistant's list of them to which it says yes.
+    """
+    if ledger.files:
+        return []
+    known = {
+        about.rpartition(" ")[2]: state_of((about, told))
+        for _, facts in sorted(ledger.facts.items())
+        for about, told in facts.records
+        if _is_thing(about)
+    }
+    asked: dict[str, int] = {}
+    for ask in ledger.asks:
+        if not ask.cancelled and (is_request(ask.text) or agrees(ask.text)):
+            said = f"{ask.text}\n{agreed_to(ledger, ask)}"
+            asked |= {name: ask.number for name in _NAME.findall(said) if name in known and name not in asked}
+    changed = {
+        name: action.number
+        for action in ledger.actions
+        if not action.failed
+        for name in _NAME.findall(action.call.target)
+        if action.number > asked.get(name, ledger.last)
+    }
+    left = [name for name in asked if name not in changed and not _IS_OVER.search(known[name])]
+    if not left or len(asked) == 1:
+        return []
+    done = ", ".join(f"{name} (m{changed[name]})" for name in asked if name in changed)
+    told = f"Asked for and not changed yet: {', '.join(left)}" + (f"; changed: {done}" if done else "")
+    return [HandoffLine(told, (max(asked.values()),), LineOrigin.PROGRAM)]
+
+
+def _is_thing(about: str) -> bool:
+    """Whether a record is of something that requests are about, rather than of who asks."""
+    key, _, name = about.partition(" ")
+    return bool(name) and " " not in name and not _WHO.search(key)
+
+
+_NAME = lazy_regex(r"#?\b[A-Za-z0-9][\w-]{2,40}")
+_IS_OVER = lazy_regex(r"cancel|request|refund|clos|complet|resolv|done|paid", re.IGNORECASE)
+"""States of what nothing is left to be done about."""
+_WHO = lazy_regex(r"user|customer|account|client|member|profile|passenger|product|flight|catalog", re.IGNORECASE)
+"""Keys of records that are asked after, and not dealt with."""
