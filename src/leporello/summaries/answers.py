@@ -98,9 +98,14 @@ def answer_to(ledger: Ledger, ask: Ask) -> str:
         told = [unit.text for unit in units if len(unit.text) >= LEAST_ANSWER and _adds(unit.text, asked)]
         answer = max(told, key=fit, default="")
         if fit(answer) > (False, 0):
-            return one_line(answer, ANSWER_CHARS)
+            return _plain(answer)
         best = best or answer
-    return one_line(best, ANSWER_CHARS)
+    return _plain(best)
+
+
+def _plain(answer: str) -> str:
+    """An answer on one line, without what made it an item of a list."""
+    return one_line(_ITEM.sub("", answer), ANSWER_CHARS)
 
 
 def _adds(text: str, asked: set[str]) -> bool:
@@ -222,7 +227,8 @@ _THANKS = lazy_regex(
     re.IGNORECASE,
 )
 _NO_ANSWER = lazy_regex(
-    r"[?？:：]\W*$|^(?:#|//|```|\|)|^\*\*[^*]{1,200}\*\*\W*$|\b(?:to (?:assist|help) you|once (?:i|you) )\b"
+    r"[?？:：]\W*$|^(?:#|//|```|\|)|[{};]$|:= |\) ?=> ?\{|^(?:const|let|var|def|func|return|import) "
+    r"|^\*\*[^*]{1,200}\*\*\W*$|\b(?:to (?:assist|help) you|once (?:i|you) )\b"
     r"|\b(?:be|am|[’']m) (?:very |more than )?(?:happy|glad|pleased|sorry) to\b"
     r"|^\W{0,4}(?:sure, )?i can (?:help|assist)\b",
     re.IGNORECASE,

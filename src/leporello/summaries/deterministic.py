@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from leporello.lazy_regex import lazy_regex
-from leporello.ledger.calls import common_folder
+from leporello.ledger.calls import common_folder, one_line
 from leporello.ledger.importance import LINE_OVERHEAD
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.ranking import RankedUnit, Ranking, is_talk
@@ -168,6 +168,8 @@ STATED_SHARE, STATED_TOKENS, MOST_FIXED = 0.2, 400, 0.9
 RECORD_SHARE, RECORD_SHARE_BESIDE_FILES = 0.45, 0.04
 WHERE_TOKENS = 1_500
 ANNOUNCED_SHARE = 0.03
+TOLD_CHARS = 80
+"""So much of a sentence that the story has too is enough to know it by."""
 ROUNDS = 4
 OVERSHOOT = 0.004
 FULL_SHARE = 0.985
@@ -231,6 +233,9 @@ def _build(
         facts = merge(facts, summary)
     room = budget.total - count(render(facts))
     taken = {line.text for section in (Section.CONSTRAINTS, Section.CRITICAL) for line in facts[section]}
+    story = "\n".join(line.text for line in facts[Section.COMPLETED])
+    announced = source.lines(sections.announced_lines)
+    taken.update(line.text for line in announced if _stands_in(line, story))
     taken.update(sections.told_as_records(source.ledger, facts[Section.CRITICAL]))
     decisions = summary is None and not is_talk(source.ledger)
     values = source.ledger.values
@@ -328,6 +333,8 @@ def plain_sections(source: SectionSource, budget: int, count: CountText, rule_ro
             *fitting(sections.announced_lines, budget * ANNOUNCED_SHARE),
         ],
     }
+    story = "\n".join(line.text for line in made[Section.COMPLETED])
+    made[Section.CRITICAL] = [line for line in made[Section.CRITICAL] if not _stands_in(line, story)]
     at_hand = {line.text for line in made[Section.ACTIVE_TASK]}
     made[Section.PENDING] = [
         line for line in made[Section.PENDING] if line.text.removesuffix(requests.OPEN_REASON) not in at_hand
@@ -348,6 +355,12 @@ def plain_sections(source: SectionSource, budget: int, count: CountText, rule_ro
         stated = unverified.stated(source.ledger, source.covered, section)
         made[section] = unverified.beside(made[section], stated, share, count)
     return Handoff({section: tuple(lines) for section, lines in made.items() if lines})
+
+
+def _stands_in(line: HandoffLine, story: str) -> bool:
+    """Whether the story tells what the assistant announced when it was done."""
+    told = one_line(line.text.strip("*_# -").replace("**", ""), TOLD_CHARS).rstrip("…")
+    return line.origin is LineOrigin.ASSISTANT and told in story
 
 
 def _where_we_are(source: SectionSource, budget: int, count: CountText) -> dict[Section, list[HandoffLine]]:

@@ -10,12 +10,14 @@ from typing import NamedTuple
 from leporello.ledger.calls import common_folder, inside, one_line
 from leporello.ledger.importance import words_of
 from leporello.ledger.ledger import Action, Ask, Ledger
+from leporello.ledger.units import OFFER
 from leporello.ledger.user_text import without_tags
 from leporello.summaries.answers import (
     CLOSING_WORDS,
     Unsettled,
     answer_to,
     closing_words,
+    is_claim,
     is_question,
     is_reply,
     objected,
@@ -31,6 +33,9 @@ MOST_DETAILED = 2
 MOST_RUNS = 3
 MOST_ACTIONS = 12
 """Actions that one line tells of; what is asked for once and takes hours is a story too."""
+MANY = 3
+"""A command that is run so often in one part is worth a count."""
+FOUND_CHARS = 120
 TELLING_WORK = ("git_write", "install")
 STEP_CHARS = 200
 MOST_ASKS_SINCE = 3
@@ -70,6 +75,7 @@ def episode_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]
         if shown:
             brief = number <= last - MOST_DETAILED
             ended = _closing(ledger, ask, against) if ask is not None and episode.ends else ""
+            ended = ended or _found(ledger, shown)
             asked = _label(ask, episode.part, BRIEF_CHARS if brief else ASK_CHARS) if ask is not None else ""
             first = ask.number if ask is not None else shown[0].number
             done = f"{asked}{_done(shown, root, ended, brief=brief)}"
@@ -102,6 +108,21 @@ def _answered(ledger: Ledger, ask: Ask, against: Unsettled) -> str:
         return ""
     mark = objected(ledger, ask.answered_by or 0, against, quoted=True)
     return f"“{_asked(ask, BRIEF_CHARS)}”: answered: {answer}{mark}"
+
+
+def _found(ledger: Ledger, actions: Sequence[Action]) -> str:
+    """What the assistant found out in a part of a long piece of work, in its own words."""
+    if len(actions) < MOST_ACTIONS:
+        return ""
+    said = (
+        unit
+        for number in range(actions[0].number, actions[-1].number + 2)
+        if number in ledger.facts and ledger.facts[number].role == "assistant"
+        for unit in ledger.facts[number].units
+        if len(words_of(unit.text)) >= CLOSING_WORDS and is_claim(unit.text) and not OFFER.search(unit.text)
+    )
+    best = max(said, key=lambda unit: unit.score, default=None)
+    return f"“{one_line(best.text.strip('*_# ').replace('**', ''), FOUND_CHARS)}”" if best else ""
 
 
 def _closing(ledger: Ledger, ask: Ask, against: Unsettled) -> str:
@@ -167,7 +188,7 @@ def _called(action: Action, root: str) -> str:
 
 def _run(command: str, tries: Sequence[Action]) -> str:
     failures = sum(action.failed for action in tries[:-1])
-    before = f" (after {failures} failed)" if failures else ""
+    before = f" (after {failures} failed)" if failures else f" ×{len(tries)}" if len(tries) >= MANY else ""
     return f"{command} → {ending(tries[-1])}{before}"
 
 

@@ -10,6 +10,7 @@ from leporello.ledger.calls import common_folder, inside, one_line
 from leporello.ledger.importance import words_of
 from leporello.ledger.ledger import FileFacts, Ledger
 from leporello.ledger.ranking import is_talk
+from leporello.ledger.rules import MESSAGES_LOOKED_AT, is_small_talk
 from leporello.ledger.value_patterns import ANNOUNCED
 from leporello.summaries.answers import (
     ANSWER_CHARS,
@@ -80,14 +81,19 @@ def pin_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
     ]
 
 
+def chats(ledger: Ledger) -> bool:
+    """Whether people talk about life, and do no work."""
+    return is_talk(ledger) and is_small_talk([ask.text for ask in ledger.asks[-MESSAGES_LOOKED_AT:]])
+
+
 def resolved_questions(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
     """What the user asked as a question and the assistant answered, with the sentence that answers it.
 
-    An answer that the user did not accept resolved nothing.
+    An answer that the user did not accept resolved nothing, and small talk has nothing to resolve.
     """
     lines: list[HandoffLine] = []
     against = unsettled(ledger)
-    for ask in reversed(ledger.asks):
+    for ask in () if chats(ledger) else reversed(ledger.asks):
         if ask.answered_by not in covered or ask.answered_by in against or not is_question(ledger, ask):
             continue
         answer = answer_to(ledger, ask)
@@ -104,8 +110,10 @@ def announced_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLin
 
     Where nothing is done, in a talk, only the user's: an assistant that only advises changes nothing. Where work is
     done, of the assistant's only claims of the words that closed a turn, unless they did not hold: what it says between
-    its calls is on the way.
+    its calls is on the way. In small talk nothing is announced that work could depend on.
     """
+    if chats(ledger):
+        return []
     talk, against = is_talk(ledger), unsettled(ledger)
     closing = {ask.answered_by for ask in ledger.asks} - against.keys()
     found = [
@@ -121,7 +129,7 @@ def announced_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLin
         and unit.position not in facts.quoted
         and ANNOUNCED.search(unit.text)
         and not HEADS_OR_ASKS.search(unit.text)
-        and (facts.role == "user" or is_claim(unit.text))
+        and ("?" not in unit.text if facts.role == "user" else is_claim(unit.text))
     ]
     found.sort(key=lambda line: (-line[0], line[1]))
     return [HandoffLine(text, (number,), LineOrigin(role)) for _, number, role, text in found]
