@@ -14,7 +14,7 @@ from msgspec import Struct
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger import value_patterns as patterns
 from leporello.ledger.sentence_pieces import MONEY, UNSPACED, Piece, Sign, Sort, pieces_of, plain_words, without_tail
-from leporello.ledger.things import things_in
+from leporello.ledger.things import named_in
 from leporello.ledger.value_patterns import ValueKind
 from leporello.redact.spans import lowered_of
 
@@ -79,16 +79,20 @@ class Statement:
     """How its longer words begin: weigh and weight, Treffpunkt and treffen."""
     things: frozenset[str] = field(default=frozenset(), init=False)
     """What the user gives a value to, whatever it is called."""
+    known_values: frozenset[tuple[str, str]] = field(default=frozenset(), init=False)
+    """Those of its words that are values of a thing by general knowledge."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "words", frozenset(self.order))
         labels = (label.rpartition(" ")[2] for label in self.labels)
-        named = (number for number in labels if len(number) >= NAMING_CHARS)
-        object.__setattr__(self, "keys", self.words.union(named, map(_naming, self.values)) - {""})
+        naming = (number for number in labels if len(number) >= NAMING_CHARS)
+        object.__setattr__(self, "keys", self.words.union(naming, map(_naming, self.values)) - {""})
         begins = (begin_of(word) for word in self.words if len(word) >= BEGIN and word[0] < UNSPACED)
         object.__setattr__(self, "begins", frozenset(begins))
         if self.role == "user":
-            object.__setattr__(self, "things", things_in(self.text))
+            named = named_in(self.text)
+            object.__setattr__(self, "things", named.things)
+            object.__setattr__(self, "known_values", named.values)
 
     @property
     def found_by(self) -> frozenset[str]:
