@@ -8,10 +8,8 @@ CircleCI speaks of one CI, and has another one.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
-from itertools import pairwise
-from typing import TypeVar
 
 from msgspec import Struct
 
@@ -20,12 +18,12 @@ from leporello.ledger.sentence_pieces import UNSPACED, plain_words
 
 _EDGES = " \t\"'`.,;:!?()[]{}<>«»„“”‘’¿¡…*_"
 _OWNER = ("'s", "’s")
-SAME_KIND, PEOPLE, VALUE = "~", "+", "="
+SAME_KIND, PEOPLE, VALUE, EXACTLY = "~", "+", "=", "!"
 _NOTHING: frozenset[str] = frozenset()
-_LATIN, LONGEST_FORM = "\u024f", 7
+_LATIN, LONGEST_FORM, LEAST = "\u024f", 7, 3
+_ENDINGS = ("ing", "ed")
 
 _ByWord = dict[str, frozenset[str]]
-_Key = TypeVar("_Key")
 
 
 class Named(Struct, frozen=True):
@@ -37,18 +35,29 @@ class Named(Struct, frozen=True):
     """Things with a word that is a value of them."""
 
 
+class _Phrase(Struct, frozen=True):
+    """Words that name a thing when they stand together."""
+
+    rest: tuple[str, ...]
+    thing: str
+    is_value: bool
+
+
 class _Known(Struct, frozen=True):
     """Things by the words that name them."""
 
     words: _ByWord
-    pairs: dict[tuple[str, str], frozenset[str]]
-    unspaced: dict[str, tuple[tuple[str, frozenset[str], bool], ...]]
-    """Of scripts without blanks by the first character, with whether the word is a value."""
+    """By words in whatever form."""
+    exactly: _ByWord
+    """By words as they are, in the singular."""
     values: _ByWord
     """Words that are values of things."""
-    pair_values: dict[tuple[str, str], frozenset[str]]
     proper: _ByWord
     """Words that are values where they begin with a capital letter, and mean something else where they don't."""
+    phrases: dict[str, tuple[_Phrase, ...]]
+    """By the first of their words."""
+    unspaced: dict[str, tuple[tuple[str, frozenset[str], bool], ...]]
+    """Of scripts without blanks by the first character, with whether the word is a value."""
 
 
 @lru_cache(maxsize=4096)
@@ -57,28 +66,26 @@ def named_in(text: str) -> Named:
     known = _known()
     found: set[str] = set()
     values: set[tuple[str, str]] = set()
-    written = text.split()
-    words = [_form(word.casefold()) for word in written]
-    for word, given in zip(words, written, strict=True):
-        found |= known.words.get(word, _NOTHING)
+    written = [word.strip(_EDGES) for word in text.split()]
+    plain = [_singular(word.casefold()) for word in written]
+    forms = [_form(word.casefold()) for word in written]
+    for place, (word, form) in enumerate(zip(plain, forms, strict=True)):
+        found |= known.words.get(form, _NOTHING) | known.exactly.get(word, _NOTHING)
         of = known.values.get(word, _NOTHING)
-        if word in known.proper and given.strip(_EDGES)[:1].isupper():
+        if word in known.proper and written[place][0].isupper():
             of |= known.proper[word]
-        if of:
-            found |= of
-            values.update((thing, word) for thing in of)
-    for pair in pairwise(words):
-        found |= known.pairs.get(pair, _NOTHING)
-        for thing in known.pair_values.get(pair, _NOTHING):
-            found.add(thing)
-            values.add((thing, " ".join(pair)))
+        values.update((thing, word) for thing in of)
+        for phrase in known.phrases.get(form, ()):
+            if (*forms[place + 1 : place + 1 + len(phrase.rest)],) == phrase.rest:
+                found.add(phrase.thing)
+                values.update([(phrase.thing, " ".join((word, *phrase.rest)))] if phrase.is_value else ())
     if max(text, default="") > UNSPACED:
         for place, sign in enumerate(text):
             for word, things, is_value in known.unspaced.get(sign, ()):
                 if text.startswith(word, place):
                     found |= things
                     values.update((thing, word) for thing in things if is_value)
-    return Named(frozenset(found), frozenset(values))
+    return Named(frozenset(found.union(thing for thing, _ in values)), frozenset(values))
 
 
 def things_in(text: str) -> frozenset[str]:
@@ -114,53 +121,65 @@ def _by_kind(things: frozenset[str]) -> dict[str, set[str]]:
 
 @lru_cache(maxsize=65_536)
 def _form(word: str) -> str:
-    """A word as it is compared; with its accents, without which words of one language are those of another."""
-    word = word.strip(_EDGES)
+    """A word as it is compared: without endings that never make another word of it ("plan", "plane" are two).
+
+    Accents stay: without them words of one language are those of another.
+    """
+    word = _singular(word)
+    if not word or word[0] > _LATIN:
+        return next(iter(plain_words(word)), word) if word else word
+    if not word.isascii():
+        return word[:LONGEST_FORM]
+    return next((word[: -len(end)] for end in _ENDINGS if word.endswith(end) and len(word) - len(end) > LEAST), word)
+
+
+@lru_cache(maxsize=65_536)
+def _singular(word: str) -> str:
     word = word[:-2] if word.endswith(_OWNER) else word
-    plain = plain_words(word) if word else ()
-    if word.isascii() or word[0] > _LATIN:
-        return plain[0] if plain else word
-    return word.removesuffix("s")[:LONGEST_FORM]
+    return word[:-1] if len(word) > LEAST + 1 and word[-1] == "s" != word[-2] else word
 
 
 @cache
 def _known() -> _Known:
     words: dict[str, set[str]] = defaultdict(set)
+    exactly: dict[str, set[str]] = defaultdict(set)
     values: dict[str, set[str]] = defaultdict(set)
     proper: dict[str, set[str]] = defaultdict(set)
-    pairs: dict[tuple[str, str], set[str]] = defaultdict(set)
-    pair_values: dict[tuple[str, str], set[str]] = defaultdict(set)
+    phrases: dict[str, list[_Phrase]] = defaultdict(list)
     unspaced: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
     unspaced_values: set[str] = set()
+    for thing, listed in _listed():
+        is_value, is_exact = listed[0] == VALUE, listed[0] == EXACTLY
+        given = listed[is_value or is_exact :]
+        one, *rest = given.casefold().split("_")
+        if one[0] > UNSPACED:
+            unspaced[one[0]][one].add(thing)
+            unspaced_values.update([one] if is_value else ())
+        elif rest:
+            phrases[_form(one)].append(_Phrase(tuple(map(_form, rest)), thing, is_value))
+        elif is_value:
+            (proper if given[0].isupper() else values)[_singular(one)].add(thing)
+        elif is_exact:
+            exactly[_singular(one)].add(thing)
+        else:
+            words[_form(one)].add(thing)
+    by_sign = {
+        sign: tuple((word, frozenset(things), word in unspaced_values) for word, things in found.items())
+        for sign, found in unspaced.items()
+    }
+    together = {one: tuple(found) for one, found in phrases.items()}
+    return _Known(_frozen(words), _frozen(exactly), _frozen(values), _frozen(proper), together, by_sign)
+
+
+def _listed() -> Iterator[tuple[str, str]]:
+    """Things, with each word that names them as it is listed."""
     lines = shipped("leporello.ledger", "things.txt").decode().splitlines()
     for number, line in enumerate(line for line in lines if line and not line.startswith("#")):
         sign = line[0] if line[0] in (SAME_KIND, PEOPLE) else ""
         for place, told in enumerate(line.removeprefix(sign).split("|")):
-            thing = f"@{sign}{number}.{place}"
             for listed in told.split():
-                is_value = listed.startswith(VALUE)
-                given = listed.removeprefix(VALUE)
-                one, _, other = given.casefold().partition("_")
-                if one[0] > UNSPACED:
-                    unspaced[one[0]][one].add(thing)
-                    unspaced_values.update([one] if is_value else ())
-                elif other:
-                    (pair_values if is_value else pairs)[_form(one), _form(other)].add(thing)
-                else:
-                    table = proper if is_value and given[0].isupper() else values if is_value else words
-                    table[_form(one)].add(thing)
-    return _Known(
-        _frozen(words),
-        _frozen(pairs),
-        {
-            sign: tuple((word, frozenset(things), word in unspaced_values) for word, things in found.items())
-            for sign, found in unspaced.items()
-        },
-        _frozen(values),
-        _frozen(pair_values),
-        _frozen(proper),
-    )
+                yield f"@{sign}{number}.{place}", listed
 
 
-def _frozen(table: Mapping[_Key, set[str]]) -> dict[_Key, frozenset[str]]:
+def _frozen(table: Mapping[str, set[str]]) -> _ByWord:
     return {key: frozenset(things) for key, things in table.items()}

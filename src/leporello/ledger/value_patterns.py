@@ -170,6 +170,12 @@ WANTED = lazy_regex(
     _I,
 )
 """What somebody wants done, or says about you: nothing that could be out of date."""
+REMARK = lazy_regex(
+    r"(?:\w+: )?(?:sure|yeah|yes|wow|great|nice|cool|awesome|thanks|thank you|i'll|we'll|let's|let me|i'd|i love|i like|i hope"
+    r"|i think|that's|that is|this is|these are|it's|there's)\b",
+    _I,
+)
+"""How a remark begins, or what somebody is about to do: nothing that has a value."""
 SUPPOSED = lazy_regex(
     r"\b(?:(?:would|could)(?! (?:you|rather)\b)|might|maybe|perhaps|suppose|imagine|for example|e\.g\.|used to"
     r"|previously|formerly|was once|vielleicht|könnte|würde|zum beispiel|früher|peut-être|quizás?|talvez|forse"

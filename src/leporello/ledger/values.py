@@ -16,7 +16,7 @@ from leporello.ledger.mentions import Mention, excerpt, relation
 from leporello.ledger.quoted import is_reported
 from leporello.ledger.sentence_pieces import plain_words, words_in
 from leporello.ledger.statements import FIGURES, Statement, read, settings
-from leporello.ledger.value_matching import FEW, RARE, Weight, replaced
+from leporello.ledger.value_matching import FEW, RARE, Replacement, Weight, replaced
 
 MOST_OPEN = 2_000
 """Statements that a later one can replace; of more the oldest are let go."""
@@ -28,6 +28,8 @@ MOST_COMPARED = 8
 PRIOR = 20
 NEARLY = 0.8
 """A statement of the user that has so much to do with an earlier one as another before it takes its place."""
+CLEARLY = 0.5
+"""What has so much more to do with a later statement is what it is about, and the rest is not."""
 _WRITTEN = lazy_regex(r"[^\W\d_]+")
 _TOKEN = lazy_regex(r"[0-9a-z\u00c0-\u024f\u0400-\u04ff]+|[\u3041-\u9fff\uac00-\ud7a3]")
 LONGEST_VALUE, SHORTEST_VALUE, LONGEST_ECHO = 60, 3, 80
@@ -297,21 +299,16 @@ class Values:
             for word in said.found_by:
                 self.frequency[word] = self.frequency.get(word, 0) + 1
         weigh = _alike if self.among_hits else _Weights(self.frequency, self.sentences + PRIOR).__getitem__
+        found: dict[int, Replacement | None] = {}
         for place in self._alike(said, weigh):
             earlier = self.open[place]
-            pair = replaced(earlier, said, weigh) if self._may_replace(earlier, said) else None
-            if earlier.role == "user" == said.role and earlier.number != said.number and not (pair and pair.certain):
-                self._relate(place, said, around, weigh)
-            if pair is None:
-                continue
-            if earlier.number != said.number:
-                old, subject = pair.was, _subject(earlier, said)
-                by_user = earlier.role == said.role == "user"
-                certain = pair.certain and (by_user or self.among_hits)
-                echoes = (echo for echo in self.echoes.get(place, ()) if old.casefold() in echo[1].casefold())
-                for number, text in ((earlier.number, earlier.text), *echoes):
-                    self.ahead.append(Change(subject, pair.now, said.number, old, number, said.text, text, certain))
-            self._drop(place)
+            found[place] = replaced(earlier, said, weigh) if self._may_replace(earlier, said) else None
+        if said.role == "user" and around.sentences <= MOST_TOLD:
+            unsure = [place for place, pair in found.items() if not (pair and pair.certain)]
+            self._relate_all(unsure, said, around, weigh)
+        for place, pair in found.items():
+            if pair is not None:
+                self._replace(place, said, pair)
         if not said.asks:
             self._open(said)
 
@@ -321,14 +318,36 @@ class Values:
         gives = (earlier.values and said.values) or takes_back or (earlier.opening and said.values)
         return bool(gives) and not said.asks
 
-    def _relate(self, place: int, said: Statement, around: _Around, weigh: Weight) -> None:
-        """Note what the user said later that an earlier statement, and its echo, has most to do with."""
+    def _replace(self, place: int, said: Statement, pair: Replacement) -> None:
+        """Take an earlier statement off, and note what took the place of its value."""
         earlier = self.open[place]
-        if around.sentences > MOST_TOLD or self._is_listing(place):
-            return
-        score = relation(earlier, said, around.words, self.frequency, weigh, among_hits=self.among_hits)
+        if earlier.number != said.number:
+            old, subject = pair.was, _subject(earlier, said)
+            by_user = earlier.role == said.role == "user"
+            certain = pair.certain and (by_user or self.among_hits)
+            echoes = (echo for echo in self.echoes.get(place, ()) if old.casefold() in echo[1].casefold())
+            for number, text in ((earlier.number, earlier.text), *echoes):
+                self.ahead.append(Change(subject, pair.now, said.number, old, number, said.text, text, certain))
+        self._drop(place)
+
+    def _relate_all(self, places: Iterable[int], said: Statement, around: _Around, weigh: Weight) -> None:
+        """Note what the user said later that earlier statements have most to do with: those that none is clearly before."""
+        scores: dict[int, float] = {}
+        for place in places:
+            earlier = self.open[place]
+            if earlier.role == "user" and earlier.number != said.number and not self._is_listing(place):
+                score = relation(earlier, said, around.words, self.frequency, weigh, among_hits=self.among_hits)
+                scores.update({place: score} if score else {})
+        best = max(scores.values(), default=0.0)
+        for place, score in scores.items():
+            if self.among_hits or score >= best - CLEARLY:
+                self._relate(place, said, around, score)
+
+    def _relate(self, place: int, said: Statement, around: _Around, score: float) -> None:
+        """Note that what the user said later has to do with an earlier statement, and with its echo."""
+        earlier = self.open[place]
         best = self.related.get(earlier.number, {}).get(earlier.text)
-        if score and (best is None or score >= NEARLY * best.relation):
+        if best is None or score >= NEARLY * best.relation:
             whole = len(around.text) <= LONGEST_TOLD and around.sentences < FEW
             gone = tuple(value.text.casefold() for value in earlier.values)
             later = Mention(said.number, around.text if whole else excerpt(earlier, said), said.text, gone, score)
