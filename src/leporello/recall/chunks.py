@@ -18,6 +18,7 @@ from typing import Any
 from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
+from leporello.ledger.things import things_in
 from leporello.messages import calls_of, is_result, parse_json, result_id, role_of, text_of
 from leporello.redact.messages import Given, given_after, masked
 from leporello.text_features.words import index_words
@@ -259,6 +260,8 @@ def _named_texts(value: Any, name: str = "", depth: int = 0) -> Iterator[str]:
 
 # --- the index -------------------------------------------------------------------------------------------------------
 
+NAMING = ("user", "assistant")
+"""Whose lines are found by the things they name too, whatever they call them: nothing else says what is so."""
 APART = 4
 """Steps further away than this say nothing about each other."""
 
@@ -312,7 +315,7 @@ class MemoryIndex:
         self.repeated: list[bool] = []
         """For each line whether it stood in an earlier place already."""
         self.postings: dict[str, list[int]] = {}
-        """For each word the lines that hold it, in order."""
+        """For each word, and each thing that a user names, the lines that hold it, in order."""
         self.spread: dict[str, int] = {}
         """For each word how many entries hold it."""
         self._said: dict[str, list[int]] = {}
@@ -385,6 +388,8 @@ class MemoryIndex:
             self.repeated.append(key in self._seen)
             self._seen.add(key)
             distinct = set(words)
+            if passage.role in NAMING and not passage.is_call:
+                distinct |= things_in(line)
             in_passage |= distinct
             for word in distinct:
                 held = postings.get(word)

@@ -81,7 +81,7 @@ def find_lines(collection: MemoryIndex, text: str, mode: RecallMode, rare: Rarit
     found = rank(collection, question, rare, known)
     if not question.is_question:
         return found or containing(collection, text)
-    if len(question.terms) <= SHORT_QUESTION:
+    if sum(not term.is_thing for term in question.terms) <= SHORT_QUESTION:
         found = rank(collection, _with_feedback(collection, question, found), rare, known)
     parts = [replace(understand(part), wants=question.wants) for part in parts_of(text)]
     best = [[line.line for line in rank(collection, part, rare, known)[:BEST_OF_PART]] for part in parts]

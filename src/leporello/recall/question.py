@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from leporello.files import shipped
 from leporello.lazy_regex import lazy_regex
+from leporello.ledger.things import things_in
 from leporello.text_features.words import index_words, query_words, stem
 
 RELATIVE = 0.6
@@ -196,6 +197,8 @@ ANSWER_WORD = 0.5
 """`file`, `line`, `hash`, `error` say what is asked for more than what it is about."""
 QUOTED = 1.3
 """Words the query quotes stood in the text exactly so."""
+THING = 0.4
+"""A thing that is asked about, whatever it is called."""
 MOST_TERMS = 64
 
 
@@ -205,6 +208,11 @@ class Term(Struct, frozen=True):
     weight: float
     words: tuple[tuple[str, float], ...]
     """The word itself (1.0) first, then its relatives."""
+
+    @property
+    def is_thing(self) -> bool:
+        """Whether it stands for a thing by whatever name, and not for a word of the question."""
+        return self.words[0][0].startswith("@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,8 +241,11 @@ def understand(text: str, plainly: bool = False) -> Question:
     if plainly:
         return Question(tuple(Term(1.0, ((word, 1.0),)) for word in wanted), frozenset(), False)
     spoken = {word for found in _SPOKEN.finditer(text) for word in index_words(found.group())}
-    terms = tuple(_term(word, word in quoted, word in spoken) for word in wanted)
-    return Question(terms, answer_types(text), is_question(text))
+    terms = [_term(word, word in quoted, word in spoken) for word in wanted]
+    if is_question(text):
+        # By another name too: "Who is my manager?" is answered by "I report to ...".
+        terms += [Term(THING, ((thing, 1.0),)) for thing in sorted(things_in(text))]
+    return Question(tuple(terms), answer_types(text), is_question(text))
 
 
 def _term(word: str, quoted: bool, spoken: bool) -> Term:
