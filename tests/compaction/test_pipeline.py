@@ -149,6 +149,42 @@ def test_after_clearing_outputs_only_nothing_that_follows_is_lost(engine: type[C
     assert any(rule in str(message["content"]) for message in live)
 
 
+@pytest.mark.parametrize("engine", ["compressor", "lcm"])
+def test_what_is_shortened_in_the_tail_is_told_in_the_fold(engine: str) -> None:
+    """The result is a pointer, the long text clipped, both behind the fold; engines without memory keep their lines."""
+    long = " ".join(f"Part {k} was read from top to bottom." for k in range(60))
+    told = "The heron keeps 17 cm of wading depth because the gauge drifts."
+    shown = [m for k in range(40) for m in step(k, 400)]
+    late = step(100, 60)
+    late[1]["content"] += "\nFAILED tests/test_heron.py::test_wading_depth\n" + "ok\n" * 40
+    messages = [user("Run the tests."), *shown, *late, assistant(f"{long} {told} {long}"), user("Go on.")]
+    messages += [m for k in range(200, 207) for m in step(k, 300)]
+    for turn in range(2):
+        done = compress(messages, window=16_000, key=b"of the caller", engine=engine)
+        assert done.report.committed, done.report.reason
+        fold = str(next(message for message in done.messages if read_fold(message)))
+        behind = str([message for message in done.messages if not read_fold(message)])
+        if not turn:
+            assert "wading" not in behind
+            assert "output cleared here, kept as m83]" in behind
+        assert "test_wading_depth" in fold
+        assert told in fold
+        messages = [*done.messages, *(m for k in range(300, 315) for m in step(k, 400))]
+
+
+def test_what_stands_in_the_tail_is_not_told_in_the_fold_too() -> None:
+    line = "gauge 17 of the heron pond drifts by 4 mm a day"
+    early, late = step(1, 400), step(90, 20)
+    for _, result in (early, late):
+        result["content"] += f"\n{line}"
+    between = [m for k in range(10, 50) for m in step(k, 400)]
+    messages = [user("Read the gauges."), assistant("ok"), user("Go on."), *step(2, 400), *early, *between]
+    without = str(compress([*messages, user("And now?")], window=16_000).messages)
+    done = compress([*messages, *late, user("And now?")], window=16_000)
+    assert (without.count(line), str(done.messages).count(line)) == (1, 1)
+    assert line in str(done.messages[-2:])
+
+
 def test_focus_brings_what_is_about_the_topic() -> None:
     messages = [user("Start"), assistant("ok")]
     for k in range(150):

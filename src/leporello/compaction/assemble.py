@@ -68,6 +68,12 @@ def assemble(plan: CompactionPlan, folds: Sequence[Item], tail_chars: int) -> li
     return apart(repair([*head, *folds, *lifted, *_tail(plan, tail_chars)]))
 
 
+def standing_text(plan: CompactionPlan, tail_chars: int) -> str:
+    """What is read in the new view beside the folds."""
+    stays = (*_head(plan), *plan.pick(plan.lifted), *_tail(plan, tail_chars))
+    return "\n".join(text_of(item.message) for item in stays if not item.is_summary)
+
+
 def _head(plan: CompactionPlan) -> list[Item]:
     """The head with its results as pointers, and the arguments of their calls without bulk."""
     items = plan.pick(*plan.head)

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
-from leporello.compaction.assemble import assemble, settle
+from leporello.compaction.assemble import assemble, settle, standing_text
 from leporello.compaction.plan import (
     POINTER_TOKENS,
     SLIM_TOKENS,
@@ -26,7 +26,7 @@ from leporello.compaction.plan import (
     scaled,
     too_large,
 )
-from leporello.compaction.prune import is_pointer
+from leporello.compaction.prune import is_pointer, is_shortened
 from leporello.compaction.view import Item, Origin, is_opening, join_neighbours
 from leporello.errors import FixedPartTooLarge
 from leporello.events import CompactionReport, Outcome, Span
@@ -50,6 +50,8 @@ AIM_SHARE = 0.95
 """A little less than the aim: what is sent as JSON weighs more than what is counted as text."""
 MOST_FOLD_TOKENS = 32_000
 FOLD_FRAME_TOKENS = 220
+FAR_BEHIND = 3
+"""Places between what is shown of a message and what a fold tells of it: something was left out there."""
 CHARS_PER_TOKEN = 3
 TIGHTER = (0.5, 0.2, 0.05)
 """Shares of the budgets that are tried when the folded list doesn't fit after all: one huge group in the tail."""
@@ -205,7 +207,8 @@ def fold_in_one(job: CompactionTask, plan: CompactionPlan) -> FoldedSpan | None:
     if job.summariser is not None:
         narrative = job.summariser.summarise(_task(job, middle, total))
     covered = frozenset(range(span.first, span.last + 1)) - plan.shown
-    handoff = build(job.ledger, covered, total, job.counter.text, job.focus, narrative.handoff, plan.cleared)
+    read = standing_text(plan, job.tail_chars)
+    handoff = build(job.ledger, covered, total, job.counter.text, job.focus, narrative.handoff, plan.shortened, read)
     behind = plan.pick(plan.lifted, *plan.tail)
     kept = tuple(item.number for item in behind if not item.fold and item.number in span)
     fold = Fold(job.fold_number, span, handoff, kept)
@@ -245,21 +248,38 @@ def left_out(ledger: Ledger, covered: Collection[int], handoff: Handoff) -> dict
 def catch_up(ledger: Ledger, items: Sequence[Item]) -> None:
     """Take everything of a view into the ledger that it doesn't know: messages, and what folds say of older ones."""
     folds = [item.fold for item in items if item.fold]
-    cleared = {
-        item.number for item in items if item.number not in ledger.hashes and is_pointer(item.message, item.number)
+    shortened = {
+        item.number for item in items if item.number not in ledger.hashes and is_shortened(item.message, item.number)
     }
     for item in items:
         if item.fold is None:
             if item.number in ledger.hashes:
                 continue
-            if item.unverified is None:
-                ledger.add(item.number, item.message)
-            else:
+            if item.unverified is not None:
                 ledger.add(item.number, item.message, read=False)
                 unverified.take_over(ledger, item.number, item.unverified)
+            elif item.number in shortened:
+                _add_shortened(ledger, item)
+            else:
+                ledger.add(item.number, item.message)
         elif folds:
-            inherit(ledger, *folds, cleared=cleared)
+            inherit(ledger, *folds, shortened=shortened)
             folds = []
+
+
+def _add_shortened(ledger: Ledger, item: Item) -> None:
+    """A message that is shown in part: what a fold before it tells of it stays known."""
+    told = ledger.facts.get(item.number)
+    ledger.add(item.number, item.message)
+    if told is None:
+        return
+    facts = ledger.facts[item.number]
+    shown = () if is_pointer(item.message, item.number) else facts.units
+    behind = shown[-1].position + FAR_BEHIND if shown else 0
+    units = (*shown, *(structs.replace(unit, position=unit.position + behind) for unit in told.units))
+    ledger.facts[item.number] = replace(facts, units=units)
+    if facts.role == "tool":
+        ledger.stated.set(item.number, (unit.text for unit in units))
 
 
 def folds_of(items: Sequence[Item]) -> tuple[str, ...]:

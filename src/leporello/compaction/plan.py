@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from msgspec import Struct
 
-from leporello.compaction.prune import is_pointer, shorten_arguments
+from leporello.compaction.prune import is_shortened, shorten_arguments
 from leporello.compaction.view import Item
 from leporello.errors import FixedPartTooLarge
 from leporello.ledger.calls import describe
@@ -20,7 +20,8 @@ LEAST_TAIL_MESSAGES = 3
 ROOMY_TAIL_TOKENS = 16_000
 """A tail of at least this many tokens is shown whole: the fold beside it has room enough (decision 0023)."""
 NEAR_SHARE = 0.5
-"""What the newest messages may take whole of a smaller tail; older ones are shown slim."""
+"""What the newest messages may take whole of a smaller tail; older ones are shown slim, and the fold tells the best
+lines of what is left out (decision 0070)."""
 TALK_SHARE = 0.4
 """Of the last messages that a smaller tail reaches back to, where nothing was called: there is nothing to show slim,
 and the fold keeps more of what was said for the same tokens (decision 0039)."""
@@ -81,11 +82,12 @@ class CompactionPlan:
         return frozenset(item.number for item in self.pick(*self.head, self.lifted, *self.tail) if not item.fold)
 
     @property
-    def cleared(self) -> frozenset[int]:
-        """The numbers of the results in the head that are pointers, from now on or before: the fold tells of them."""
-        head = ((index, self.items[index]) for index in self.head)
+    def shortened(self) -> frozenset[int]:
+        """The numbers of the messages that stay as pointers or clipped, now or before: the fold tells of them."""
+        stays = ((index, self.items[index]) for index in (*self.head, *self.tail))
+        now = self.pointers | self.clipped
         return frozenset(
-            item.number for index, item in head if index in self.pointers or is_pointer(item.message, item.number)
+            item.number for index, item in stays if index in now or is_shortened(item.message, item.number)
         )
 
     @property

@@ -23,6 +23,7 @@ from leporello.messages import (
     is_result,
     parse_json,
     parts_of,
+    role_of,
     text_of,
 )
 from leporello.redact import redact
@@ -53,6 +54,12 @@ def is_pointer(message: Message, number: int) -> bool:
     content = message.get("content")
     ending = f"; output cleared here, kept as m{number}]"
     return is_result(message) and isinstance(content, str) and content.endswith(ending)
+
+
+def is_shortened(message: Message, number: int) -> bool:
+    """Whether a pointer or `clipped` shows a message: not all of its text is there."""
+    said_less = role_of(message) == "assistant" and f"\n{CUT_MARK.strip()}\n" in text_of(message)
+    return said_less or is_pointer(message, number)
 
 
 def without_images(message: Message) -> Message:

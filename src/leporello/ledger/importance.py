@@ -24,7 +24,7 @@ from leporello.ledger.units import PLACE
 _OF_ALL = ("information", "length", "rarest_word", "mean_rarity", "new_words", "number", "opening")
 _OF_OUTPUT = ("error", "number_in_output")
 _OF_SPEECH = ("closing", "first_person", "name", "time")
-_OF_MESSAGE = ("user", "tool", "from_files", "from_edit", "from_check", "from_history", "long_message")
+_OF_MESSAGE = ("user", "tool", "from_files", "from_read", "from_edit", "from_check", "from_history", "long_message")
 FEATURES = (*_OF_ALL, *_OF_OUTPUT, *_OF_SPEECH, *_OF_MESSAGE)
 
 SHOWS_FILES = ("read", "search", "list")
@@ -129,7 +129,7 @@ class Source(Struct, frozen=True):
             1.0 if self.role == "user" else 0.0,
             1.0 if self.role == "tool" else 0.0,
             1.0 if self.work in SHOWS_FILES else 0.0,
-            *(1.0 if self.work == work else 0.0 for work in ("edit", "check", "git_read")),
+            *(1.0 if self.work == work else 0.0 for work in ("read", "edit", "check", "git_read")),
             max(0.0, math.log(max(1.0, self.chars / CHARS_PER_TOKEN) / SHORT_MESSAGE_TOKENS)),
         )
 

@@ -392,11 +392,8 @@ def _outcome(facts: MessageFacts) -> str:
 
 
 VERSION = 15
-"""Since 5 with values by subject, since 6 with names and times, since 8 with the files of commands and with records,
-since 9 with what was spoken of again, since 10 with what may have been, since 11 with the steps of a plan, since 12
-with what is shown together, since 13 with what commands do beside the texts they are given, since 14 with the things of
-`things.txt` by their lines (so whoever changes that file counts on), since 15 with rules that may be somebody else's;
-earlier ones are made anew."""
+"""Of what is read from a message. Whoever changes that counts on, be it code, weights or the things of `things.txt`; what
+another version read is made anew."""
 
 
 @dataclass(slots=True)

@@ -21,7 +21,7 @@ from leporello.ledger.facts import EarlierLine, UnitFacts
 from leporello.ledger.importance import Vocabulary, user_weight, words_of
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.sentence_pieces import gives_value
-from leporello.ledger.units import INTENT
+from leporello.ledger.units import INTENT, SAYS_WHY
 from leporello.ledger.values import SHORTEST
 
 _FEW_WORDS = lazy_regex(r"[^\W\d_\u3040-\u9fff\uac00-\ud7a3][a-zß-ÿа-я'’, -]{0,31}[.!:]?")
@@ -182,7 +182,7 @@ class Ranking:
         return self._stated
 
     def _telling(self, number: int) -> Iterator[UnitFacts]:
-        """The units of a message; what the assistant says it will call for is told by the calls themselves.
+        """The units of a message; what the assistant says it will call for is told by the calls, but not why.
 
         Where work is done, a few plain words of the assistant's tell nothing without what they answer.
         """
@@ -193,7 +193,10 @@ class Ranking:
         following = self._ledger.facts.get(number + 1)
         calls = following is not None and following.role == "tool"
         for unit in facts.units:
-            if not (calls and INTENT.search(unit.text)) and not _FEW_WORDS.fullmatch(unit.text):
+            announced = INTENT.search(unit.text) if calls else None
+            if announced is not None and not SAYS_WHY.search(unit.text, announced.end()):
+                continue
+            if not _FEW_WORDS.fullmatch(unit.text):
                 yield unit
 
     def __iter__(self) -> Iterator[RankedUnit]:

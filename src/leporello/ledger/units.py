@@ -58,6 +58,10 @@ INTENT = lazy_regex(
     r"(?:let me|let['’]s|i['’]ll|i will|i need to|i['’]m going to|next,? i|first,? i|now i|我来|让我|接下来)\b",
     _I,
 )
+SAYS_WHY = lazy_regex(
+    r"\b(?:so|because|since|instead|rather|but|not|needs|avoid|ensure)\b|因为|所以|但|以便|为了|而不是", _I
+)
+"""A reason or what it is not, behind what was announced: no call tells it."""
 QUESTION = lazy_regex(r"[?？]\W*$")
 
 

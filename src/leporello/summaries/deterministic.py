@@ -183,22 +183,24 @@ def build(
     count: CountText,
     focus: str = "",
     summary: Handoff | None = None,
-    cleared: Collection[int] = (),
+    shortened: Collection[int] = (),
+    read: str = "",
 ) -> Handoff:
     """The handoff for the covered messages in at most `budget` tokens, around a model's narrative when there is one.
 
-    Of results that are `cleared` where they stand, the lines that tell most are quoted too.
+    Of messages that are `shortened` where they stand, the lines that tell most are quoted too. `read` is what stands
+    beside the handoff.
     """
     room = float(budget)
     rules = int(budget * RULE_SHARE)
     source = SectionSource(ledger, covered)
     fixed = plain_sections(source, 0, count, rules)
     stated = max(0, min(int(budget * STATED_SHARE), STATED_TOKENS, int(budget * MOST_FIXED) - count(render(fixed))))
-    ranking = Ranking(ledger, {*covered, *cleared}, "\n".join(line.text for line in fixed[Section.CONSTRAINTS]))
+    ranking = Ranking(ledger, {*covered, *shortened}, "\n".join(line.text for line in fixed[Section.CONSTRAINTS]))
     fitting: Handoff | None = None
     most = before = -1
     for _ in range(ROUNDS):
-        handoff = _build(source, _Budget(int(room), rules, stated), count, focus, summary, ranking)
+        handoff = _build(source, _Budget(int(room), rules, stated), count, focus, summary, ranking, read)
         size = count(render(handoff))
         if most < size <= budget:
             fitting, most = handoff, size
@@ -209,7 +211,7 @@ def build(
         before = size
     if fitting is not None:
         return fitting
-    return _build(source, _Budget(max(0, int(room * 0.7)), rules, stated), count, focus, summary, ranking)
+    return _build(source, _Budget(max(0, int(room * 0.7)), rules, stated), count, focus, summary, ranking, read)
 
 
 class _Budget(Struct, frozen=True):
@@ -227,11 +229,13 @@ def _build(
     focus: str,
     summary: Handoff | None,
     ranking: Ranking,
+    read: str,
 ) -> Handoff:
     facts = plain_sections(source, budget.total, count, budget.rules)
     if summary is not None:
         facts = merge(facts, summary)
-    room = budget.total - count(render(facts))
+    stated = render(facts)
+    room = budget.total - count(stated)
     taken = {line.text for section in (Section.CONSTRAINTS, Section.CRITICAL) for line in facts[section]}
     story = "\n".join(line.text for line in facts[Section.COMPLETED])
     announced = source.lines(sections.announced_lines)
@@ -252,6 +256,7 @@ def _build(
         beside=beside,
         decisions=decisions,
         least=budget.stated,
+        read=f"{stated}\n{read}",
     )
     return joined(facts, words)
 
@@ -267,17 +272,19 @@ def quotations(
     beside: Mapping[int, str] = MappingProxyType({}),
     decisions: bool = True,
     least: int = 0,
+    read: str = "",
 ) -> Handoff:
     """The messages' own words that are worth most: the user's, the assistant's decisions, and the index of facts.
 
     Texts in `taken` and of messages `beside` other lines stand elsewhere. Without `decisions` those of the assistant
     stay in the index: a model tells them, or it is a talk, where "so I" and "because" settle nothing. Up to `least`
-    tokens are for values that the user stated, unless it is a talk: there they compete with each other only.
+    tokens are for values that the user stated, unless it is a talk: there they compete with each other only. `read` is
+    what is read beside these words: a line of it is not told once more in the index.
     """
     stated = (ranking.stated(), least) if least and not is_talk(ledger) else ((), 0)
     pick = choose(ranking, room, count, focus=focus.split(), taken=taken, beside=beside, first=stated)
     told = _earlier(pick)
-    return joined(told, _split(pick, ledger, decisions))
+    return joined(told, _split(pick, ledger, decisions, read))
 
 
 def _earlier(pick: Pick) -> Handoff:
@@ -387,7 +394,7 @@ def _where_we_are(source: SectionSource, budget: int, count: CountText) -> dict[
     return made
 
 
-def _split(pick: Pick, ledger: Ledger, with_decisions: bool) -> Handoff:
+def _split(pick: Pick, ledger: Ledger, with_decisions: bool, read: str) -> Handoff:
     """What was decided in a section of its own, the user's other words in theirs, everything else in the index."""
     against = unsettled(ledger)
     everything = (unit for units in pick.units.values() for unit in units)
@@ -397,7 +404,10 @@ def _split(pick: Pick, ledger: Ledger, with_decisions: bool) -> Handoff:
     made: dict[Section, list[HandoffLine]] = {Section.DECISIONS: list(map(_decision_line, decided))}
     root = common_folder(ledger.files)
     for number in _without_passed(pick, ledger):
-        kept = _without_lead_ins([unit for unit in pick.units[number] if (number, unit.position) not in told])
+        left = [unit for unit in pick.units[number] if (number, unit.position) not in told]
+        if number not in against:
+            left = [unit for unit in left if not _is_read(unit, read)]
+        kept = _without_lead_ins(left)
         if not kept:
             continue
         body = Pick({number: kept}).text(number)
@@ -444,6 +454,15 @@ def _without_lead_ins(units: list[RankedUnit]) -> list[RankedUnit]:
         or not places.isdisjoint((unit.position + 1, unit.position + 2))
         or not _LEAD_IN.search(unit.text)
     ]
+
+
+SURELY_SAME = 24
+"""Characters of a line that stands in another text by no accident."""
+
+
+def _is_read(unit: RankedUnit, read: str) -> bool:
+    """Whether a line stands whole in a text; what the user said keeps its place."""
+    return unit.role != "user" and len(unit.text) >= SURELY_SAME and unit.text in read
 
 
 def merge(facts: Handoff, summary: Handoff) -> Handoff:

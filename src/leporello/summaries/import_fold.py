@@ -26,13 +26,13 @@ _AS_PROSE = (Section.DECISIONS, Section.RESOLVED, Section.CRITICAL, Section.BLOC
 _NUMBER = lazy_regex(r"[0-9]{1,9}")
 
 
-def inherit(ledger: Ledger, *folds: ViewFold, cleared: Collection[int] = ()) -> None:
+def inherit(ledger: Ledger, *folds: ViewFold, shortened: Collection[int] = ()) -> None:
     """Put what folds say into the ledger, for the messages the ledger doesn't know itself.
 
-    Folds of one view are given together: two of them may speak of the same message. Of results that are `cleared` the
-    ledger knows that they were there, and only folds know what they say.
+    Folds of one view are given together: two of them may speak of the same message. Of messages that are `shortened`
+    the ledger knows that they were there, and only folds know all that they say.
     """
-    lines = list(_unknown(folds, set(ledger.facts), cleared))
+    lines = list(_unknown(folds, set(ledger.facts), shortened))
     texts: dict[int, list[tuple[str, str]]] = {}
     headings: dict[int, str] = {}
     media: dict[int, list[str]] = {}
@@ -66,12 +66,12 @@ def inherit(ledger: Ledger, *folds: ViewFold, cleared: Collection[int] = ()) -> 
 
 
 def _unknown(
-    folds: Iterable[ViewFold], known: Collection[int], cleared: Collection[int]
+    folds: Iterable[ViewFold], known: Collection[int], shortened: Collection[int]
 ) -> Iterator[tuple[Section, HandoffLine]]:
     """The lines of folds that say something of messages which are not known, or not what they say."""
     for section, line in (pair for fold in folds for pair in fold.handoff.verified.lines()):
         about = line.sources[0] if line.sources else None
-        if about is not None and (about not in known or (section is Section.INDEX and about in cleared)):
+        if about is not None and (about not in known or (section is Section.INDEX and about in shortened)):
             yield section, line
 
 

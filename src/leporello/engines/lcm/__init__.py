@@ -64,7 +64,7 @@ def write(
     whole: int,
     most: int,
     passing: Handoff,
-    cleared: Collection[int] = (),
+    shortened: Collection[int] = (),
 ) -> Handoff:
     """The state's handoff in at most so many tokens; `whole`: tokens of everything that is folded."""
     facts = merge(plain(writer, covered, whole), passing)
@@ -72,7 +72,7 @@ def write(
     fixed = writer.count(render(facts))
     room = float(most - fixed)
     handoff = facts
-    ranking = Ranking(writer.ledger, {*covered, *cleared})
+    ranking = Ranking(writer.ledger, {*covered, *shortened})
     for _ in range(ROUNDS):
         words = quotations(writer.ledger, ranking, max(0, int(room)), writer.count, focus=writer.focus, taken=taken)
         handoff = joined(facts, words)
@@ -151,7 +151,7 @@ def _state(
     context = writer.count(prompt("frontier")) + writer.count(empty) + PART_TOKENS * (len(nodes) + 3)
     used = sum(writer.count(node.text) for node in nodes) + context - FOLD_FRAME_TOKENS
     most = max(0, whole - used)
-    handoff = write(writer, ground.covered, nodes, whole, most, passing, ground.plan.cleared)
+    handoff = write(writer, ground.covered, nodes, whole, most, passing, ground.plan.shortened)
     return replace(state, handoff=handoff)
 
 
