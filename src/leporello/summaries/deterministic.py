@@ -193,7 +193,7 @@ def build(
     """
     room = float(budget)
     rules = int(budget * RULE_SHARE)
-    source = SectionSource(ledger, covered)
+    source = SectionSource(ledger, covered, cleared)
     fixed = plain_sections(source, 0, count, rules)
     stated = max(0, min(int(budget * STATED_SHARE), STATED_TOKENS, int(budget * MOST_FIXED) - count(render(fixed))))
     ranking = Ranking(ledger, {*covered, *shortened}, "\n".join(line.text for line in fixed[Section.CONSTRAINTS]))
@@ -306,9 +306,11 @@ def _earlier(pick: Pick) -> Handoff:
 class SectionSource:
     """The messages that sections tell of; the lines of a kind are made once, however often they are fitted in."""
 
-    def __init__(self, ledger: Ledger, covered: Collection[int]) -> None:
+    def __init__(self, ledger: Ledger, covered: Collection[int], cleared: Collection[int] = ()) -> None:
         self.ledger = ledger
         self.covered = covered
+        self.unseen = frozenset((*covered, *cleared))
+        """Messages that don't stand whole in the view: folded ones, and results that are cleared where they stand."""
         self._made: dict[MakeLines, list[HandoffLine]] = {}
 
     def lines(self, make: MakeLines) -> list[HandoffLine]:
@@ -380,7 +382,7 @@ def _where_we_are(source: SectionSource, budget: int, count: CountText) -> dict[
         Section.GOAL: (source.lines(requests.goal), 0.1),
         Section.IN_PROGRESS: ([*begun, *work_state.at_work(source.ledger)], STATE_SHARE),
         Section.STATE: (work_state.state_lines(source.ledger), STATE_SHARE),
-        Section.BLOCKED: (source.lines(work_state.blocked), STATE_SHARE),
+        Section.BLOCKED: (work_state.blocked(source.ledger, source.unseen), STATE_SHARE),
         Section.REMAINING: ([*left, *waiting], STATE_SHARE),
     }
     most = WHERE_TOKENS

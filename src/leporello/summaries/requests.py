@@ -239,7 +239,7 @@ def _with_supplement(ledger: Ledger, ask: Ask) -> HandoffLine:
 
 def _stems(text: str) -> set[str]:
     """The beginnings of a text's longer words: what two messages about one thing share."""
-    return {word[:STEM] for word in words_of(text) if len(word) > STEM}
+    return {word[:STEM] for word in words_of(text) if len(word) >= STEM}
 
 
 def _was_begun(ledger: Ledger, ask: Ask) -> bool:

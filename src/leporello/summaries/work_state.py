@@ -10,14 +10,14 @@ from leporello.ledger.calls import common_folder, inside, one_line, state_of
 from leporello.ledger.facts import MessageFacts
 from leporello.ledger.ledger import Action, Ledger
 from leporello.ledger.ranking import is_talk
-from leporello.ledger.units import ERROR, INTENT, QUESTION
+from leporello.ledger.units import ERROR, FAILED_TEST, INTENT, QUESTION
 from leporello.summaries.answers import agrees, is_open
 from leporello.summaries.handoff import HandoffLine, LineOrigin
 from leporello.summaries.requests import agreed_to, is_request
 
 ACTION_CHARS = 110
 SAID_CHARS = 240
-MOST_ERRORS = 3
+MOST_ERRORS, MOST_FAILURES = 3, 8
 MOST_NAMED = 4
 ENDS_WORK = ("check", "act", "install", "git_write")
 
@@ -85,16 +85,27 @@ def ending(action: Action) -> str:
     return "no error shown" if ended.endswith(("line", "lines")) else ended
 
 
-def blocked(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
-    """The error lines of the last check, or of the last action of all, when it failed and nothing passed since."""
+def blocked(ledger: Ledger, unseen: Collection[int]) -> list[HandoffLine]:
+    """What failed in the last check, or in the last action of all, when nothing passed since and it stands nowhere.
+
+    Every test or file that failed is told; of other lines of errors those that tell most.
+    """
     last = next((action for action in reversed(ledger.actions) if action.call.work == "check"), None)
     if (last is None or not last.failed) and ledger.actions and ledger.actions[-1].call.work in ENDS_WORK:
         last = ledger.actions[-1]
-    if last is None or not last.failed or last.number not in covered:
+    if last is None or not last.failed or last.number not in unseen:
         return []
-    units = [unit for unit in ledger.facts[last.number].units if ERROR.search(unit.text)]
-    units.sort(key=lambda unit: -unit.score)
-    return [HandoffLine(unit.text.strip(), (last.number,), LineOrigin.TOOL) for unit in units[:MOST_ERRORS]]
+    every = ledger.facts[last.number].units
+    units = [unit for unit in every if ERROR.search(unit.text)]
+    failed = [unit for unit in every if FAILED_TEST.search(unit.text) or _PLACE.search(unit.text)]
+    named = {unit.position: unit for unit in failed[:MOST_FAILURES]}
+    best = sorted(units, key=lambda unit: -unit.score)[:MOST_ERRORS]
+    told = sorted({**named, **{unit.position: unit for unit in best}}.items())
+    return [HandoffLine(unit.text.strip(), (last.number,), LineOrigin.TOOL) for _, unit in told]
+
+
+_PLACE = lazy_regex(r"^\S{1,200}\.\w{1,8}:\d{1,6}\b")
+"""A line that begins with the place of a fault, as compilers and linters print it."""
 
 
 def at_work(ledger: Ledger) -> list[HandoffLine]:
