@@ -228,7 +228,7 @@ _THANKS = lazy_regex(
 )
 _NO_ANSWER = lazy_regex(
     r"[?？:：]\W*$|^(?:#|//|```|\|)|[{};]$|:= |\) ?=> ?\{|^(?:const|let|var|def|func|return|import) "
-    r"|^\*\*[^*]{1,200}\*\*\W*$|\b(?:to (?:assist|help) you|once (?:i|you) )\b"
+    r"|^\W{0,5}(?:but )?(?:wait|hold on|hmm+)\b|^\*\*[^*]{1,200}\*\*\W*$|\b(?:to (?:assist|help) you|once (?:i|you) )\b"
     r"|\b(?:be|am|[’']m) (?:very |more than )?(?:happy|glad|pleased|sorry) to\b"
     r"|^\W{0,4}(?:sure, )?i can (?:help|assist)\b",
     re.IGNORECASE,

@@ -107,20 +107,36 @@ def _reason(unit: RankedUnit, ledger: Ledger, places: set[tuple[int, int]]) -> U
 
 def option_named(ledger: Ledger, number: int, text: str) -> HandoffLine:
     """What the assistant had called by the number that a message of the user names; of a bare heading its items too."""
-    named = _NAMED_OPTION.search(text)
     before = max((ask.answered_by for ask in ledger.asks if ask.answered_by and ask.answered_by < number), default=0)
-    if named is None or before not in ledger.facts:
+    told = [known.text for known in ledger.facts[before].units] if before in ledger.facts else []
+    named, bare = _NAMED_OPTION.search(text), _BARE_NUMBER.match(text)
+    if named:
+        wanted = named[0].casefold().replace("#", "")
+        place = next((place for place, known in enumerate(told) if _is_called(known, wanted)), len(told))
+    elif bare and any(_numbered(known, "1") for known in told):
+        place = next((place for place, known in enumerate(told) if _numbered(known, bare[1])), len(told))
+    else:
         return HandoffLine("")
-    wanted = named[0].casefold().replace("#", "")
-    told = [known.text for known in ledger.facts[before].units]
-    place = next((place for place, known in enumerate(told) if _is_called(known, wanted)), len(told))
     meant = told[place : place + 1]
     if meant and _IS_HEADING.search(meant[0]):
         meant += takewhile(lambda known: not _NAMED_OPTION.search(known), told[place + 1 :])
-    said = "; ".join(known.strip("*#- ") for known in meant)
-    return HandoffLine(
-        one_line(said, OPTION_CHARS if len(meant) == 1 else LISTED_CHARS), (before,), LineOrigin.ASSISTANT
-    )
+    said = "; ".join(known.strip("*#-| ") for known in meant)
+    limit = OPTION_CHARS if len(meant) == 1 else LISTED_CHARS
+    return HandoffLine(one_line(said, limit), (before,), LineOrigin.ASSISTANT)
+
+
+def _numbered(text: str, number: str) -> bool:
+    """Whether a text is the item or the row of a list that has a number."""
+    begins = _ITEM_NUMBER.match(text)
+    return begins is not None and begins[1] == number
+
+
+_BARE_NUMBER = lazy_regex(
+    r"\W{0,3}(?:(?:ok(?:ay)?|yes|let['’]?s|do|go (?:with|for)|take|number|nummer|no\.?|nr\.?)\W{1,2}){0,3}#?(\d{1,2})"
+    r"(?=$|[,.;!]?\s(?!\d|(?:files?|lines?|times?|more|days?|hours?|minutes?|weeks?|tests?|errors?|items?|x)\b))",
+    _I,
+)
+_ITEM_NUMBER = lazy_regex(r"[*#| ]{0,4}(\d{1,2})(?:[.)]|\s*\|)")
 
 
 def _is_called(text: str, name: str) -> bool:

@@ -344,10 +344,8 @@ def plain_sections(source: SectionSource, budget: int, count: CountText, rule_ro
     }
     story = "\n".join(line.text for line in made[Section.COMPLETED])
     made[Section.CRITICAL] = [line for line in made[Section.CRITICAL] if not _stands_in(line, story)]
-    at_hand = {line.text for line in made[Section.ACTIVE_TASK]}
-    made[Section.PENDING] = [
-        line for line in made[Section.PENDING] if line.text.removesuffix(requests.OPEN_REASON) not in at_hand
-    ]
+    at_hand = {number for line in made[Section.ACTIVE_TASK] for number in line.sources}
+    made[Section.PENDING] = [line for line in made[Section.PENDING] if not at_hand.issuperset(line.sources)]
     for section in (Section.GOAL, Section.CONSTRAINTS, Section.PENDING):
         # What somebody wants done is no statement that a later one could be about.
         related = source.covered if section is Section.CONSTRAINTS else ()
@@ -376,10 +374,11 @@ def _where_we_are(source: SectionSource, budget: int, count: CountText) -> dict[
     """The sections at the top, each within its share and all together within `WHERE_TOKENS`; the first come first."""
     begun, waiting = plan_lines(source.ledger)
     task = source.lines(requests.active_task)
+    asked = {line.sources for line in task}
     left = work_state.things_left(source.ledger) if task else []
     parts = {
         Section.ACTIVE_TASK: (task, TASK_SHARE),
-        Section.GOAL: (source.lines(requests.goal), 0.1),
+        Section.GOAL: ([line for line in source.lines(requests.goal) if line.sources not in asked], 0.1),
         Section.IN_PROGRESS: ([*begun, *work_state.at_work(source.ledger)], STATE_SHARE),
         Section.STATE: (work_state.state_lines(source.ledger), STATE_SHARE),
         Section.BLOCKED: (work_state.blocked(source.ledger, source.unseen), STATE_SHARE),

@@ -35,7 +35,7 @@ MOST_ACTIONS = 12
 """Actions that one line tells of; what is asked for once and takes hours is a story too."""
 MANY = 3
 """A command that is run so often in one part is worth a count."""
-FOUND_CHARS = 120
+FOUND_WORDS, FOUND_CHARS = 7, 120
 TELLING_WORK = ("git_write", "install")
 STEP_CHARS = 200
 MOST_ASKS_SINCE = 3

@@ -61,9 +61,15 @@ def active_task(ledger: Ledger, covered: Collection[int] = ()) -> list[HandoffLi
         return [ask_line(newest)]
     if is_courtesy(newest.text):
         return []
-    before = map(ask_line, _gone_on_with(ledger, newest))
+    before = [_with_option(ledger, ask) for ask in _gone_on_with(ledger, newest)]
     proposed = [option] if option.text else [_proposal(ledger, line) for line in asked if line.sources[0] in covered]
     return [*before, *filter(lambda line: line.text, proposed), *asked, ask_line(newest)]
+
+
+def _with_option(ledger: Ledger, ask: Ask) -> HandoffLine:
+    """A request, with what it calls by a number."""
+    line, option = ask_line(ask), option_named(ledger, ask.number, ask.text)
+    return replace(line, text=f"{line.text} (“{option.text}”)") if option.text else line
 
 
 def _waiting_for_user(ledger: Ledger, newest: Ask) -> list[HandoffLine]:
@@ -74,7 +80,10 @@ def _waiting_for_user(ledger: Ledger, newest: Ask) -> list[HandoffLine]:
     number = _last_spoken(ledger, ledger.last + 1)
     if is_talk(ledger) or not number or number != newest.answered_by:
         return []
-    closing = [unit.text for unit in ledger.facts[number].units[-LAST_WORDS:]]
+    said = [unit.text for unit in ledger.facts[number].units]
+    while said and _CHOICE.match(said[-1]):
+        said.pop()  # what may be answered stands behind the question
+    closing = said[-LAST_WORDS:]
     asked = [text for text in closing if QUESTION.search(text)][-1:]
     asked = [text for text in asked if not _OFFERS_MORE.search(text)]
     if not asked and not ledger.files:
@@ -83,6 +92,7 @@ def _waiting_for_user(ledger: Ledger, newest: Ask) -> list[HandoffLine]:
     return [*map(ask_line, _gone_on_with(ledger, None)), *question] if question else []
 
 
+_CHOICE = lazy_regex(r"[-*•] |\d{1,2}[.)] |.{0,80}[:：]$")
 _OFFERS_MORE = lazy_regex(
     r"\b(?:(?:want|like|need) me to|(?:shall|should) (?:i|we)|let me|else|next|further|more|now|ready to)\b"
     r"|\b(?:sonst|noch|soll ich|autre|veux-tu que|algo más|quieres que|mais alguma|altro)\b|ещё|其他|还|他に|다른",

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import common_folder, inside, one_line, state_of
 from leporello.ledger.facts import MessageFacts
 from leporello.ledger.ledger import Action, Ledger
 from leporello.ledger.ranking import is_talk
-from leporello.ledger.units import ERROR, FAILED_TEST, INTENT, QUESTION
+from leporello.ledger.units import ERROR, EXCEPTION, FAILED_TEST, INTENT, QUESTION
 from leporello.summaries.answers import agrees, is_open
 from leporello.summaries.handoff import HandoffLine, LineOrigin
 from leporello.summaries.requests import agreed_to, is_request
@@ -19,6 +19,7 @@ ACTION_CHARS = 110
 SAID_CHARS = 240
 MOST_ERRORS, MOST_FAILURES = 3, 8
 MOST_NAMED = 4
+MOST_SINCE = 12
 ENDS_WORK = ("check", "act", "install", "git_write")
 
 
@@ -95,6 +96,8 @@ def blocked(ledger: Ledger, unseen: Collection[int]) -> list[HandoffLine]:
         last = ledger.actions[-1]
     if last is None or not last.failed or last.number not in unseen:
         return []
+    if sum(action.number > last.number for action in ledger.actions) > MOST_SINCE:
+        return []  # whoever goes on for that long isn't stopped by it
     every = ledger.facts[last.number].units
     units = [unit for unit in every if ERROR.search(unit.text)]
     failed = [unit for unit in every if FAILED_TEST.search(unit.text) or _PLACE.search(unit.text)]
@@ -133,7 +136,10 @@ def at_work(ledger: Ledger) -> list[HandoffLine]:
 
 def _ended(facts: MessageFacts) -> str:
     """How a call ended; of one that failed the line that says why."""
-    why = next((unit.text for unit in facts.units if ERROR.search(unit.text)), "") if facts.failed else ""
+    lines = [unit.text for unit in facts.units] if facts.failed else []
+    # What ends a traceback says more than how it begins.
+    raised = (text for text in reversed(lines) if EXCEPTION.search(text) and not text.startswith("Traceback"))
+    why = next(raised, next((text for text in lines if ERROR.search(text)), ""))
     return one_line(why, ACTION_CHARS) or facts.ended
 
 
@@ -158,8 +164,8 @@ def things_left(ledger: Ledger) -> list[HandoffLine]:
     asked: dict[str, int] = {}
     for ask in ledger.asks:
         if not ask.cancelled and (is_request(ask.text) or agrees(ask.text)):
-            said = f"{ask.text}\n{agreed_to(ledger, ask)}"
-            asked |= {name: ask.number for name in _NAME.findall(said) if name in known and name not in asked}
+            named = _named(ask.text, known) or _named(agreed_to(ledger, ask), known)
+            asked |= {name: ask.number for name in named if name not in asked}
     changed = {
         name: action.number
         for action in ledger.actions
@@ -173,6 +179,10 @@ def things_left(ledger: Ledger) -> list[HandoffLine]:
     done = ", ".join(f"{name} (m{changed[name]})" for name in asked if name in changed)
     told = f"Asked for and not changed yet: {', '.join(left)}" + (f"; changed: {done}" if done else "")
     return [HandoffLine(told, (max(asked.values()),), LineOrigin.PROGRAM)]
+
+
+def _named(text: str, known: Mapping[str, str]) -> list[str]:
+    return [name for name in _NAME.findall(text) if name in known]
 
 
 def _is_thing(about: str) -> bool:
