@@ -119,7 +119,7 @@ def _found(ledger: Ledger, actions: Sequence[Action]) -> str:
         for number in range(actions[0].number, actions[-1].number + 2)
         if number in ledger.facts and ledger.facts[number].role == "assistant"
         for unit in ledger.facts[number].units
-        if len(words_of(unit.text)) >= CLOSING_WORDS and is_claim(unit.text) and not OFFER.search(unit.text)
+        if len(words_of(unit.text)) >= FOUND_WORDS and is_claim(unit.text) and not OFFER.search(unit.text)
     )
     best = max(said, key=lambda unit: unit.score, default=None)
     return f"“{one_line(best.text.strip('*_# ').replace('**', ''), FOUND_CHARS)}”" if best else ""
