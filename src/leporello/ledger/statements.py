@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
@@ -81,6 +81,8 @@ class Statement:
     """What the user gives a value to, whatever it is called."""
     known_values: frozenset[tuple[str, str]] = field(default=frozenset(), init=False)
     """Those of its words that are values of a thing by general knowledge."""
+    naming: Mapping[str, frozenset[str]] = field(default_factory=dict, init=False)
+    """The things that its words name."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "words", frozenset(self.order))
@@ -93,11 +95,21 @@ class Statement:
             named = named_in(self.text)
             object.__setattr__(self, "things", named.things)
             object.__setattr__(self, "known_values", named.values)
+            object.__setattr__(self, "naming", named.words)
 
     @property
     def found_by(self) -> frozenset[str]:
         """What other statements about its thing may have too."""
         return self.keys | self.begins | self.things
+
+
+def same_by_name(old: Statement, new: Statement) -> frozenset[str]:
+    """Words of two statements that name one thing which both speak of, each in its way."""
+    both = old.things & new.things
+    if not both:
+        return both
+    said = (*old.naming.items(), *new.naming.items())
+    return frozenset(word for word, things in said if not both.isdisjoint(things))
 
 
 def begin_of(word: str) -> str:

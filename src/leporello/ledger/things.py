@@ -33,6 +33,8 @@ class Named(Struct, frozen=True):
     """As `@kind.thing`."""
     values: frozenset[tuple[str, str]]
     """Things with a word that is a value of them."""
+    words: Mapping[str, frozenset[str]]
+    """Things by the words that name them here, as statements compare words."""
 
 
 class _Phrase(Struct, frozen=True):
@@ -64,28 +66,41 @@ class _Known(Struct, frozen=True):
 def named_in(text: str) -> Named:
     """The things a sentence names, and their values that it does."""
     known = _known()
-    found: set[str] = set()
     values: set[tuple[str, str]] = set()
+    by_word: dict[str, set[str]] = defaultdict(set)
     written = [word.strip(_EDGES) for word in text.split()]
     plain = [_singular(word.casefold()) for word in written]
     forms = [_form(word.casefold()) for word in written]
     for place, (word, form) in enumerate(zip(plain, forms, strict=True)):
-        found |= known.words.get(form, _NOTHING) | known.exactly.get(word, _NOTHING)
         of = known.values.get(word, _NOTHING)
         if word in known.proper and written[place][0].isupper():
             of |= known.proper[word]
         values.update((thing, word) for thing in of)
+        of = of | known.words.get(form, _NOTHING) | known.exactly.get(word, _NOTHING)
+        if of:
+            by_word[written[place]] |= of
         for phrase in known.phrases.get(form, ()):
-            if (*forms[place + 1 : place + 1 + len(phrase.rest)],) == phrase.rest:
-                found.add(phrase.thing)
+            stop = place + 1 + len(phrase.rest)
+            if (*forms[place + 1 : stop],) == phrase.rest:
                 values.update([(phrase.thing, " ".join((word, *phrase.rest)))] if phrase.is_value else ())
+                for part in written[place:stop]:
+                    by_word[part].add(phrase.thing)
     if max(text, default="") > UNSPACED:
         for place, sign in enumerate(text):
             for word, things, is_value in known.unspaced.get(sign, ()):
                 if text.startswith(word, place):
-                    found |= things
+                    by_word[word] |= things
                     values.update((thing, word) for thing in things if is_value)
-    return Named(frozenset(found.union(thing for thing, _ in values)), frozenset(values))
+    things = frozenset[str]().union(*by_word.values())
+    return Named(things, frozenset(values), _by_plain_word(by_word))
+
+
+def _by_plain_word(by_word: Mapping[str, set[str]]) -> Mapping[str, frozenset[str]]:
+    found: dict[str, frozenset[str]] = {}
+    for word, things in by_word.items():
+        for plain in plain_words(word.removesuffix("'s")):
+            found[plain] = found.get(plain, _NOTHING) | things
+    return found
 
 
 def things_in(text: str) -> frozenset[str]:

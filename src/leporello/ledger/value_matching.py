@@ -15,7 +15,7 @@ from msgspec import Struct
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger import value_patterns as patterns
 from leporello.ledger.sentence_pieces import words_in
-from leporello.ledger.statements import FIGURES, PLAINLY, Statement, Value
+from leporello.ledger.statements import FIGURES, PLAINLY, Statement, Value, same_by_name
 from leporello.ledger.value_patterns import ValueKind
 
 Weight = Callable[[str], float]
@@ -326,7 +326,7 @@ def _places(said: Statement, other: Statement, pairs: Iterable[_Pair]) -> set[tu
     """Between which words a word stands that only this one has, values aside: "for Grafana is", "for Jenkins is"."""
     given = {word for pair in pairs for value in (pair.was, pair.now) for word in _words(value.text)}
     known = given.union(_words(other.text))
-    telling = {word[:STEM] for word in said.words}
+    telling = {word[:STEM] for word in said.words - same_by_name(said, other)}
     words = ["", *_words(said.text), ""]
     return {
         (words[k - 1], words[k + 1])
@@ -360,8 +360,8 @@ def filled_otherwise(old: Statement, new: Statement) -> bool:
 
 def narrows(old: Statement, new: Statement) -> bool:
     """Whether the later statement says which one it means where the earlier does not: my daughter's appointment."""
-    given = {word for value in new.values for word in value.words}
-    return any(head in old.words and beside not in old.words | given for head, beside in new.before)
+    known = old.words.union(same_by_name(old, new), *(value.words for value in new.values))
+    return any(head in old.words and beside not in known for head, beside in new.before)
 
 
 def other_one_of_a_row(old: Statement, new: Statement) -> bool:
@@ -395,6 +395,7 @@ def _other_subjects(old: Statement, new: Statement, pairs: Sequence[_Pair], weig
 def _different(old: Statement, new: Statement, pairs: Iterable[_Pair]) -> bool:
     """Whether a common word has a companion of its own in each of the two, beside the values."""
     given = {word for pair in pairs for value in (pair.was, pair.now) for word in value.words}
+    given |= same_by_name(old, new)
     one, other = old.words - new.words - given, new.words - old.words - given
     return any(_other_beside(was, now, one, other) for was, now in ((old.before, new.before), (old.after, new.after)))
 
