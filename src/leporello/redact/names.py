@@ -130,6 +130,7 @@ _PIN = lazy_regex(
 _CAMEL_PASS = lazy_regex(r"[a-z]Pass$")
 _KEY = lazy_regex(
     r"(?:(?:api|access|account|secret|signing|encryption|master|shared|sharedaccess|storage|subscription|webhook|hmac|jwt|deploy"
+    r"|facebook|twitter|google|mapbox|algolia|datadog|sendgrid|mailgun|twilio|postmark|newrelic|sentry|cloudflare|heroku|azure|aws"
     r"|admin|service|license|private|auth|client|consumer|application|app|stripe|openai|anthropic|preshared|unseal|ssh|tls|logged_in"
     r"|nonce|aes|cipher|session|cookie|crypt|host|sas|functions)[_\-.]?(?:secret[_\-.]?)?(?:access[_\-.]?)?key"
     r"|(?:access|auth|refresh|api|bot|session|bearer|id|oauth|personal|private|deploy|app|service|client|security|login|root|csrf|xsrf"

@@ -152,14 +152,43 @@ SHAPES: tuple[Shape, ...] = (
     ),
     Shape(
         "password hash",
-        ("$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$y$", "$7$", "$apr1$"),
-        lazy_regex(r"\$(?:2[aby]\$\d\d|[1567y]|apr1)\$(?:rounds=\d{1,9}\$)?([A-Za-z0-9./$]{20,200}+)"),
+        ("$1$", "$2a$", "$2b$", "$2y$", "$5$", "$6$", "$y$", "$7$", "$8$", "$9$", "$apr1$"),
+        lazy_regex(r"\$(?:2[aby]\$\d\d|[156789y]|apr1)\$(?:rounds=\d{1,9}\$)?([A-Za-z0-9./$]{20,200}+)"),
     ),
     Shape(
         "password hash",
         ("$argon2", "$scrypt$", "$pbkdf2"),
         lazy_regex(r"\$[a-z0-9-]{5,16}\$([A-Za-z0-9+/$=,.-]{20,300}+)"),
     ),
+    Shape(
+        "password hash",
+        ("$krb5",),
+        lazy_regex(r"\$krb5[a-z]{2,6}\$\d\d\$(?:[\w.@*/$-]{1,120}?[:*]\$?)?([0-9a-f]{32}\$[0-9a-f]{32,8192}+)", re.I),
+    ),
+    # What Facebook and Kubernetes hand out has a form of its own.
+    Shape(
+        "app token",
+        ("facebook", "fb_", "graph"),
+        lazy_regex(r"\w{3,8}[^\n|]{0,60}?\d{13,17}\|([\w-]{27})(?![\w-])", re.I),
+    ),
+    Shape(
+        "bootstrap token",
+        ("token",),
+        lazy_regex(r"""token["']?[ :=]{1,4}["']?([a-z0-9]{6}\.[a-z0-9]{16})(?![\w.-])""", re.I),
+        lambda value: any(map(str.isdigit, value)),
+    ),
+    Shape(
+        "call",
+        ("login_with_api_key", "login_with_token"),
+        lazy_regex(r"""\w{14,20}["']?,\s{0,20}["']params["']\s{0,4}:\s{0,4}\[\s{0,20}["']([^"'\s]{8,256}+)["']"""),
+    ),
+    Shape(
+        "login",
+        ("sonar.login", "sonarlogin", "reporter_id"),
+        lazy_regex(r"""[a-z_.]{10,11}["']?[ =:,]{1,4}["']{0,2}([0-9a-f]{40,64}+)""", re.I),
+        is_opaque_literal,
+    ),
+    Shape("header", ("jenkins-crumb",), lazy_regex(r"jenkins-crumb[:=][ ]?([0-9a-f]{32,64}+)", re.I)),
     Shape("password hash", ("{sha}", "{ssha}"), lazy_regex(r"\{s?sha\}([A-Za-z0-9+/]{20,64}={0,2})", re.I)),
     Shape(
         "password hash",
@@ -169,9 +198,17 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "command",
         (" -u", " --user", " -a "),
-        lazy_regex(r"""\s(?:-u|--user|-a)[ =]?["']?[^\s:"'$]{1,128}:([^\s"']{1,256})"""),
+        lazy_regex(r"""\s(?:-u|--user|-a)[ =]{0,2}["']?[^\s:"'$]{1,128}["']?:["']?([^\s"']{1,256})"""),
         is_literal,
         behind=("curl", "http", "wget"),
+    ),
+    # A key alone: a user without a password, or a password without a user.
+    Shape(
+        "command",
+        (" -u", " --user"),
+        lazy_regex(r"""\s(?:-u|--user)[ =]{0,2}["']?(?::([^\s"'$:]{6,256})|([^\s:"'$]{8,256}):(?=["'\s]))"""),
+        is_chosen,
+        behind=("curl",),
     ),
     Shape("command", ("sshpass -p",), lazy_regex(r"""sshpass -p\s{0,2}["']?([^\s"']{2,128}+)"""), is_literal),
     Shape(
@@ -190,7 +227,8 @@ SHAPES: tuple[Shape, ...] = (
             (
                 "docker login|podman login|helm registry login|az login|redis-cli|sqlcmd|bcp |ldap"
                 "|openssl|zip |snmp|plink|putty"
-                "|pscp|impacket|kinit|oc login|cf login|influx|mongo|rdesktop|useradd|usermod|ssh-keygen|cqlsh|twine "
+                "|pscp|psexec|winrs|ipmitool|impacket|kinit|oc login|cf login|influx|mongo|rdesktop|useradd|usermod"
+                "|ssh-keygen|cqlsh|twine "
             ).split("|")
         ),
     ),
@@ -203,7 +241,7 @@ SHAPES: tuple[Shape, ...] = (
         behind=(
             *("docker login", "podman login", "registry login", "az login", "oc login", "cf login", "twine upload"),
             *("mongo ", "mongosh", "mongodump", "mongorestore", "mongoimport", "mongoexport", "sqlcmd", "unzip"),
-            *("openssl enc", "openssl aes"),
+            *("openssl enc", "openssl aes", "psexec", "winrs "),
         ),
     ),
     Shape(
@@ -248,7 +286,7 @@ SHAPES: tuple[Shape, ...] = (
         lazy_regex(r"""mc alias set \S{1,64} \S{1,200} \S{3,128} ["']?([^\s"'$]{8,256}+)"""),
         is_literal,
     ),
-    Shape("command", ("community ",), lazy_regex(r"community (\S{4,64}+)"), is_chosen, behind=("snmp",)),
+    Shape("command", ("community ",), lazy_regex(r"community (\S{4,64}+)"), is_chosen, behind=("snmp", "ro", "rw")),
     Shape(
         "command",
         ("sqlplus ", "sqlldr ", "expdp ", "impdp "),
@@ -281,11 +319,18 @@ SHAPES: tuple[Shape, ...] = (
         ),
         is_chosen,
     ),
+    Shape(
+        "command",
+        ("<<< ", "<<<", "-command"),
+        lazy_regex(r"""(?:<<<[ ]?|-command[ =]["']?echo[ ])["']?(?:[\w.-]{1,64}:)?([^\s"'$]{4,256}+)"""),
+        is_chosen,
+        behind=("kinit", "passwd", "login", "sudo ", "cryptsetup", "gpg ", "restic", "borg", "secret", "password"),
+    ),
     Shape("command", ("<(echo ",), lazy_regex(r"""<\(echo ["']?([^\s"')$]{4,128}+)"""), is_chosen),
     Shape(
         "command",
         ("assword",),
-        lazy_regex(r"""assword[:?*\s"'}]{0,8}\s{0,8}(?:exp_)?send[ ](?:--[ ])?"([^"\\\n$]{3,128}+)"""),
+        lazy_regex(r"""assword[:?*\s"'}]{0,8}[\s{]{0,8}(?:exp_)?send[ ](?:--[ ])?"([^"\\\n$]{3,128}+)"""),
         is_literal,
     ),
     Shape(
@@ -297,6 +342,17 @@ SHAPES: tuple[Shape, ...] = (
             re.I,
         ),
         is_chosen,
+    ),
+    # A user and a password: nothing else is given to these.
+    Shape(
+        "call",
+        ("credential(", "directoryentry(", "passwordauthentication(", "usernamepasswordcredentials("),
+        lazy_regex(
+            r"""[a-z]{8,27}\((?:\s{0,20}["']\w{2,6}://[^"'\n]{0,120}["']\s{0,4},)?\s{0,20}(?:["'][^"'\n]{1,80}["']\s{0,4},\s{0,20}){1,2}"""
+            r"""["']([^"'\n\s]{4,128})["']\s{0,20}[,)]""",
+            re.I,
+        ),
+        is_password_literal,
     ),
     # What a browser is told to type: `fill('#password', '...')`, `get_by_label("Password").fill("...")`.
     Shape(
@@ -484,6 +540,12 @@ SHAPES: tuple[Shape, ...] = (
         ),
         is_literal,
     ),
+    Shape(
+        "sql",
+        ("identified by ",),
+        lazy_regex(r"""identified\s{1,8}by\s{1,8}([^\s'";,()]{4,128})(?=[\s;]|$)""", re.I),
+        is_chosen,
+    ),
     Shape("sql", ("password '",), lazy_regex(r"password '([^'\n]{1,256})'", re.I), is_chosen),
     Shape(
         "command",
@@ -493,6 +555,19 @@ SHAPES: tuple[Shape, ...] = (
         behind=("smb", "rpcclient"),
     ),
     Shape("command", (" /p:",), lazy_regex(r" /p:(\S{3,128}+)", re.I), is_literal, behind=("freerdp", "mstsc", "net ")),
+    Shape(
+        "command",
+        (" /rp ", " /pass:", " /pass "),
+        lazy_regex(r""" /(?:rp|pass)[ :]["']?([^\s"'%$/]{3,128}+)""", re.I),
+        is_literal,
+        behind=("schtasks", "cmdkey", "psexec", "runas", "winrs", "net "),
+    ),
+    Shape(
+        "call",
+        ("load(", "keyprotection(", "init(", "getkey(", "pbekeyspec("),
+        lazy_regex(r"""\w{4,13}\([^\n"()]{0,60}"([^"\n]{4,128})"\.tochararray\(\)""", re.I),
+        is_password_literal,
+    ),
     Shape(
         "command",
         ("htpasswd -",),

@@ -75,7 +75,7 @@ _STARTS: dict[str, str] = {
     "ATBB": rf"{_ALNUM}{{28,}}+",
     "ATATT3": r"[A-Za-z0-9_=+/-]{50,}+",  # Atlassian
     "ATCTT3": r"[A-Za-z0-9_=+/-]{50,}+",
-    "xox": r"(?:[abceoprsd]|e\.xox[bp])-[A-Za-z0-9_.%+/=-]{20,}+",  # Slack
+    "xox": r"(?:[abceoprsd]|e\.xox[bp])-(?=[A-Za-z_.%+=-]{0,16}\d)[A-Za-z0-9_.%+/=-]{20,}+",  # Slack
     "xapp-": r"\d-[A-Za-z0-9-]{30,}+",
     "xwfp-": rf"{_ID}{{30,}}+",
     "SG.": rf"{_ID}{{16,}}\.{_ID}{{30,}}+",  # SendGrid
@@ -107,7 +107,19 @@ _STARTS: dict[str, str] = {
     "duffel_": rf"(?:live|test)_{_ID}{{40,}}+",
     "FLW": rf"(?:SECK|PUBK)(?:_TEST)?-{_ID}{{20,}}+",  # Flutterwave
     **dict.fromkeys(("hvs.", "hvb.", "hvr."), rf"{_ID}{{24,}}+"),  # Vault
-    "s.": rf"{_ALNUM}{{24}}(?![A-Za-z0-9_(\[.])",
+    # A number is in nearly each of them, and in no name of code.
+    "s.": rf"(?=[A-Za-z]{{0,20}}\d){_ALNUM}{{24,26}}(?![A-Za-z0-9_(\[.])",
+    "s.CAES": rf"{_ID}{{60,}}+",
+    "odt_": rf"{_ALNUM}{{32,}}+",  # Dependency-Track
+    **dict.fromkeys(("s-s4t2ud-", "s-s4t2af-"), rf"{_HEX}{{64}}"),  # 42
+    "live_": rf"\d{{6,12}}_{_ALNUM}{{26,}}+",  # Twitch
+    "00D": rf"{_ALNUM}{{12,15}}![A-Za-z0-9._]{{80,}}+",  # Salesforce
+    "hawk.": rf"{_ALNUM}{{20}}\.{_ALNUM}{{20}}(?!{_ALNUM})",  # StackHawk
+    "tk.eyJ": rf"{_ID}{{20,}}\.{_ID}{{16,}}+",  # Mapbox
+    "eyJrIjoi": r"[A-Za-z0-9+/]{40,}+={0,2}",  # Grafana
+    "NRAA-": rf"{_HEX}{{27}}(?!{_ALNUM})",  # New Relic
+    "NRIQ-": rf"{_ID}{{19,}}+",
+    "eu01xx": rf"{_HEX}{{30}}NRAL",
     "dckr_": rf"(?:pat|oat)_{_ID}{{24,}}+",
     "lin_": rf"(?:api|oauth|wh)_{_ALNUM}{{32,}}+",
     "ntn_": rf"{_ALNUM}{{40,}}+",  # Notion
@@ -124,7 +136,7 @@ _STARTS: dict[str, str] = {
     "AGE-SECRET-KEY-1": r"[A-Z0-9]{50,}+",
     "glsa_": rf"{_ALNUM}{{32}}_{_HEX}{{8}}",  # Grafana
     "glc_": r"[A-Za-z0-9+/=_-]{32,}+",
-    **dict.fromkeys("NRAK- NRJS- NRII- NRRA- NRIQ- NRSP-".split(), rf"{_ALNUM}{{19,}}+"),  # New Relic
+    **dict.fromkeys("NRAK- NRJS- NRII- NRRA- NRSP-".split(), rf"{_ALNUM}{{19,}}+"),  # New Relic
     **dict.fromkeys(("sntrys_", "sntryu_"), r"[A-Za-z0-9_+/=-]{30,}+"),  # Sentry
     "phx_": rf"{_ALNUM}{{40,}}+",  # PostHog
     "pscale_": r"(?:tkn|pw|oauth)_[A-Za-z0-9_.-]{20,}+",
@@ -138,7 +150,7 @@ _STARTS: dict[str, str] = {
     "fo1_": rf"{_ID}{{40,}}+",  # Fly
     **dict.fromkeys("fm1_ fm2_ fm1a_ fm1r_ fm2a_ fm2r_".split(), r"[A-Za-z0-9+/=_-]{30,}+"),
     "sl.": rf"(?:u\.|B)?{_ID}{{100,}}+",  # Dropbox
-    "sgp_": rf"(?:{_ALNUM}{{16}}_)?{_HEX}{{40}}",  # Sourcegraph
+    "sgp_": rf"(?:{_ALNUM}{{16}}_|local_)?[0-9a-fA-F]{{40}}(?!{_ALNUM})",  # Sourcegraph
     "slk_": rf"{_HEX}{{64}}",
     "tfp_": rf"{_ID}{{40,}}+",  # Typeform
     "aio_": rf"{_ALNUM}{{28}}(?!{_ALNUM})",  # Adafruit
@@ -201,7 +213,9 @@ _MIDDLES: dict[str, tuple[str, str]] = {
     ":AA": (r"\d{8,12}", rf"{_ID}{{30,40}}(?!{_ALNUM})"),  # Telegram
     "-us": (rf"{_HEX}{{32}}", r"\d{1,2}(?!\w)"),  # Mailchimp
     ".atlasv1.": (rf"{_ALNUM}{{14}}", rf"{_ID}{{50,}}+"),  # Terraform
-    "8Q~": (r"[A-Za-z0-9_~.-]{3}", r"[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~.-])"),  # Entra
+    **{
+        f"{digit}Q~": (r"[A-Za-z0-9_~.-]{3}", r"[A-Za-z0-9_~.-]{31,34}(?![A-Za-z0-9_~-])") for digit in range(10)
+    },  # Entra
     "AzCa": (r"[A-Za-z0-9+/-]{42,60}", r"[A-Za-z0-9+/=-]{4,30}"),  # Azure's own check letters
     "AzSe": (r"[A-Za-z0-9+/-]{42,60}", r"[A-Za-z0-9+/=-]{4,30}"),
     "+AMC": (r"[A-Za-z0-9+/]{70,80}", r"[A-Za-z0-9+/=]{4,10}"),
