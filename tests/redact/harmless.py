@@ -23,6 +23,11 @@ HARMLESS: dict[str, tuple[str, ...]] = {
     ),
     "looks like a key of less known vendors": (
         "s.AcceptanceTimeoutSeconds",
+        "apiKey: process.env.STRIPE_KEY_V2_FALLBACK_OF_TESTS1",
+        "secretKey = settings.SECRET_KEY_V2",
+        "secret = settings.get_access_token_v2_for_user_one",
+        "accesskey the second one is 4 characters",
+        "the apikey parameter is required",
         "s.makeKubeConfigController = args",
         "https://github.com/xoxa-nyc/xoxa-nyc.github.io/blob/main/README.md",
         "live_preview_of_the_document_in_the_editor",

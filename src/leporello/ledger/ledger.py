@@ -208,16 +208,19 @@ class Ledger:
             # Most of it was written by somebody else, for other readers; what is asked stands around it.
             sentences = [*sentences[:AROUND], *sentences[-AROUND:]]
         company = phrasing.company_of(sentences)
-        pasted = pasted_sentences(words, own)
+        pasted: frozenset[str] | None = None
         for sentence in sentences:
             said = phrasing.read(sentence, small_talk=small_talk, company=company)
             # What gives leave ends a ban, whether or not it is to be kept itself.
-            if sentence in pasted:
+            ends = said.rule or said.revokes or phrasing.permits(sentence)
+            if ends and pasted is None:
+                # Few messages say anything that binds: the others are not asked whose words they hold.
+                pasted = pasted_sentences(words, own)
+            if ends and sentence in (pasted or ()):
                 # Whosever words these are: they end no rule, and it is said that they may not be the user's.
                 if said.rule:
                     self._add_rule(number, PASTED + sentence, said)
                 continue
-            ends = said.rule or said.revokes or phrasing.permits(sentence)
             ended = self._end_rules(number, sentence, said) if ends else False
             # What only takes a rule back is no rule itself: the rule it ended says so.
             if said.rule and not (ended and said.kind is phrasing.RuleKind.CONSTRAINT and said.revokes):

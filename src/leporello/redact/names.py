@@ -53,7 +53,7 @@ KEYS = (
         " mistral groq cohere gemini openrouter deepseek stripe sendgrid mailgun twilio datadog azure aws",
         "[ -]",
     )
-    + r"key(?:[ ]\d{1,2})?|token|secret|jwt|pat|"
+    + r"key(?:[ ]\d{1,2})?|(?:api|access|secret|auth|private)keys?(?=[ ]\w)|token|secret|jwt|pat|"
     + _after("totp otp 2fa mfa authenticator", "[ -]")
     + "seed|"
     + _after("vapid wireguard wg ed25519 x25519 curve25519", "[ -]")
@@ -96,7 +96,7 @@ CHANGES = lazy_regex(
 """Behind what is told to be changed, `TO` stands before the value; in some languages it says much else."""
 STEMS = frozenset(
     "pass|pwd|pw|creds|credentials|kennwort|zugangs|mdp|identifiants|contrase|credenciales|senha|palavra|credenciais|parola|credenziali"
-    "|wachtwoord|haslo|key|token|secret|jwt|geheim|zugriff|jeton|clave|llave|chave|chiave|segret|segredo|sekret|klucz|anahtar|pin|puk|otp|cvc|cvv|2fa|seed|private|one-time"
+    "|wachtwoord|haslo|key|token|secret|jwt|geheim|zugriff|jeton|clave|llave|chave|chiave|segret|segredo|sekret|klucz|anahtar|pin|puk|otp|cvc|cvv|2fa|seed|private|one-time|apikey|accesskey|authkey"
     "|pat |pat:|pat=|code|combination|sicherheits|einmal|wiederherstellungs|codic|kod |mot de passe"
     "|lösenord|парол|hasł|şifre|密|口令|パス|暗証|비밀|비번|암호|패스|schlüssel|api-schlüssel|clé|ключ|токен|секрет|令牌|秘钥|キー|トークン"
     "|シークレット|鍵|키|토큰|시크릿|códig|пин|код"
@@ -128,6 +128,7 @@ _PIN = lazy_regex(
     r"|backup|one[_-]?time|unlock|access)[_-]?codes?|(?:otp|pin|mfa|2fa)[_-]?(?:value|number|token))$"
 )
 _CAMEL_PASS = lazy_regex(r"[a-z]Pass$")
+_CAPITAL_KEY = lazy_regex(r"[a-z]KEY$")
 _KEY = lazy_regex(
     r"(?:(?:api|access|account|secret|signing|encryption|master|shared|sharedaccess|storage|subscription|webhook|hmac|jwt|deploy"
     r"|facebook|twitter|google|mapbox|algolia|datadog|sendgrid|mailgun|twilio|postmark|newrelic|sentry|cloudflare|heroku|azure|aws"
@@ -170,7 +171,7 @@ def strength_of(name: str) -> Strength | None:
         return None
     if _KEY.search(lowered):
         return Strength.KEY
-    return Strength.TOKEN if _TOKEN.search(lowered) else None
+    return Strength.TOKEN if _TOKEN.search(lowered) or _CAPITAL_KEY.search(name) else None
 
 
 def is_shell_name(name: str) -> bool:

@@ -112,7 +112,7 @@ def _is_telling(text: str, lowered: str, words: Set[str]) -> bool:
     )
 
 
-_VAULT = lazy_regex(r"s\.(?:(?<![A-Za-z0-9_]s\.)|(?<=\\[nrt]s\.))[A-Za-z0-9]{24}(?![A-Za-z0-9_(\[.])")
+_VAULT = lazy_regex(r"s\.(?:(?<![A-Za-z0-9_]s\.)|(?<=\\[nrt]s\.))[A-Za-z0-9]{24,26}(?![A-Za-z0-9_(\[.])")
 _LINK = lazy_regex(r"[^\w.\- ]|[ ](?:\W|or[ ]|(?i:value|default|type|description|sensitive)|[\w:-]{1,24}=[\"'\\]|$)|$")
 _EQUALS = lazy_regex(r"[\\\"'`\]*_ \t]*+=")
 _DEFINED = lazy_regex(r"(?:env|etx|define|set(?:[ ]-\w{1,3})?|setq|def\w{0,10}|-secret|:)[ ]?$", re.IGNORECASE)

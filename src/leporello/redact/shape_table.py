@@ -168,13 +168,17 @@ SHAPES: tuple[Shape, ...] = (
     # What Facebook and Kubernetes hand out has a form of its own.
     Shape(
         "app token",
-        ("facebook", "fb_", "graph"),
+        ("facebook", "fb_"),
         lazy_regex(r"\w{3,8}[^\n|]{0,60}?\d{13,17}\|([\w-]{27})(?![\w-])", re.I),
     ),
     Shape(
         "bootstrap token",
-        ("token",),
-        lazy_regex(r"""token["']?[ :=]{1,4}["']?([a-z0-9]{6}\.[a-z0-9]{16})(?![\w.-])""", re.I),
+        ("bootstrap-token", "bootstrap_token", "bootstrap token", "kubeadm join"),
+        lazy_regex(
+            r"""(?:bootstrap[-_ ]token|kubeadm[ ]join[^\n]{0,120}--token)["']?[ :=]{1,4}["']?"""
+            r"""([a-z0-9]{6}\.[a-z0-9]{16})(?![\w.-])""",
+            re.I,
+        ),
         lambda value: any(map(str.isdigit, value)),
     ),
     Shape(
@@ -564,8 +568,8 @@ SHAPES: tuple[Shape, ...] = (
     ),
     Shape(
         "call",
-        ("load(", "keyprotection(", "init(", "getkey(", "pbekeyspec("),
-        lazy_regex(r"""\w{4,13}\([^\n"()]{0,60}"([^"\n]{4,128})"\.tochararray\(\)""", re.I),
+        ("keystore", "truststore", "keyprotection(", "keymanager", "pbekeyspec("),
+        lazy_regex(r"""\w{8,20}[.(][^\n"]{0,80}"([^"\n]{4,128})"\.tochararray\(\)""", re.I),
         is_password_literal,
     ),
     Shape(

@@ -73,6 +73,7 @@ _VARIABLE_WORDS = frozenset(
         "passwd password pw pwd req request res result row secret settings str token user val value"
     ).split()
 )
+_LONG_PART = 20
 _RUNS = lazy_regex(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 _WORD_ENDINGS = ("password", "passwd", "pwd", "token", "secret")
 
@@ -156,8 +157,18 @@ def is_label(value: str) -> bool:
 
 
 def is_code(value: str) -> bool:
-    """An expression of a programming language rather than a literal value."""
-    return _CODE.match(value) is not None
+    """An expression of a programming language rather than a literal value; keys have dots between drawn parts, too."""
+    if _CODE.match(value) is None:
+        return False
+    parts = value[:_ENOUGH].split(".")
+    return len(parts) == 1 or not any(map(_is_drawn_part, parts))
+
+
+def _is_drawn_part(part: str) -> bool:
+    """Whether a piece between dots is no name: those of code are in one case where they have underscores."""
+    if len(part) < _LONG_PART or not part.replace("_", "").replace("-", "").isalnum():
+        return False
+    return is_opaque(part) and not ("_" in part and part in (part.upper(), part.lower()))
 
 
 def is_plain_word(value: str) -> bool:

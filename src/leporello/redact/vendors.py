@@ -110,6 +110,13 @@ _STARTS: dict[str, str] = {
     # A number is in nearly each of them, and in no name of code.
     "s.": rf"(?=[A-Za-z]{{0,20}}\d){_ALNUM}{{24,26}}(?![A-Za-z0-9_(\[.])",
     "s.CAES": rf"{_ID}{{60,}}+",
+    "tkn.v1_": r"[A-Za-z0-9+/=_-]{40,}+",  # Teamwork
+    "mdb_sa_sk_": rf"{_ID}{{30,}}+",  # MongoDB Atlas
+    **dict.fromkeys(("ak_live_", "ak_test_", "flb_live_"), rf"{_ALNUM}{{20,}}+"),  # Pagar.me, Fleetbase
+    "fio-u-": rf"{_ID}{{60,}}+",  # Frame.io
+    "ion_": rf"{_ALNUM}{{42}}(?!{_ALNUM})",  # Ionic
+    "BBFF-": rf"{_ALNUM}{{30,34}}(?!{_ALNUM})",  # Ubidots
+    "shltm_": rf"{_ID}{{40,}}+",  # Flexport
     "odt_": rf"{_ALNUM}{{32,}}+",  # Dependency-Track
     **dict.fromkeys(("s-s4t2ud-", "s-s4t2af-"), rf"{_HEX}{{64}}"),  # 42
     "live_": rf"\d{{6,12}}_{_ALNUM}{{26,}}+",  # Twitch
@@ -138,7 +145,7 @@ _STARTS: dict[str, str] = {
     "glc_": r"[A-Za-z0-9+/=_-]{32,}+",
     **dict.fromkeys("NRAK- NRJS- NRII- NRRA- NRSP-".split(), rf"{_ALNUM}{{19,}}+"),  # New Relic
     **dict.fromkeys(("sntrys_", "sntryu_"), r"[A-Za-z0-9_+/=-]{30,}+"),  # Sentry
-    "phx_": rf"{_ALNUM}{{40,}}+",  # PostHog
+    "phx_": rf"{_ID}{{40,}}+",  # PostHog
     "pscale_": r"(?:tkn|pw|oauth)_[A-Za-z0-9_.-]{20,}+",
     "sb_secret_": rf"{_ID}{{20,}}+",  # Supabase
     "sbp_": rf"(?:v0_)?{_HEX}{{40}}",
