@@ -33,11 +33,12 @@ from leporello.bench.run import BANK, ExamRun, run_one
 from leporello.importers import load_session
 from leporello.ledger import importance
 from leporello.ledger.calls import UNKNOWN_CALL, describe, result_text
-from leporello.ledger.facts import result_lines
+from leporello.ledger.facts import result_lines, shown_facts
 from leporello.ledger.importance import FEATURES, Source, Vocabulary, features_of
 from leporello.ledger.units import placed_sentences
 from leporello.messages import Message, ToolCall, calls_of, is_result, result_id, role_of, text_of
 from leporello.policy.decision import DEFAULT, POLICIES
+from leporello.redact.messages import masked_call
 from leporello.tokens import TokenCounter
 
 BUDGETS = {"code": (28_000, 13_500, 8_200), "locomo": (3_000,), "beam": (12_500,)}
@@ -110,6 +111,8 @@ def sample_of(name: str, group: str, kind: str, messages: Sequence[Message], gol
 def units_of(message: Message, call: ToolCall | None) -> tuple[Source | None, list[tuple[str, int]]]:
     if is_result(message):
         text = result_text(message)
+        if call and shown_facts(message, masked_call(call)):
+            return None, []
         about = describe(call) if call else UNKNOWN_CALL
         lines = result_lines(text, about)
         return Source("tool", len(text), len(lines), about.work), lines

@@ -62,7 +62,7 @@ def example(source: str, language: str, text: str | Sequence[str], rule: bool, s
     company = company_of(sentences) if isinstance(text, str) else text[1]
     told = []
     for said in (piece for sentence in sentences for piece in said_in(sentence)):
-        signs = signs_of(said, language, company)
+        signs = signs_of(said, language) | ({company} - {""})
         told.append((signs, places_of(said, language, signs)))
     return Example(source, language, rule, tuple(told), share, crc32(str(text).encode()))
 

@@ -99,7 +99,7 @@ def test_nodes_stand_byte_for_byte_until_they_are_merged(url: str, settings: Set
     last: list[str] = []
     kept = 0
     with opened(url, settings) as talk:
-        for message in script(11, 320):
+        for message in script(13, 320):
             before = talk.runtime.log.compactions
             turn(talk, message)
             if talk.runtime.log.compactions == before:

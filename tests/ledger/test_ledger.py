@@ -7,6 +7,7 @@ from math import fsum, log
 from random import Random
 
 import pytest
+import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -233,6 +234,49 @@ def test_of_an_edit_that_went_well_only_complaints_are_kept() -> None:
     assert [unit.text for unit in units] == ["warning: gofmt failed on line 3"]
     failed = extract(result("<tool_use_error>Read it first.</tool_use_error>"), Vocabulary(), call)
     assert [unit.text for unit in failed.units] == ["<tool_use_error>Read it first.</tool_use_error>"]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("Read", '{"file_path": "/marsh/heron.py"}'),
+        ("Bash", '{"command": "git log -p src"}'),
+        ("Grep", '{"pattern": "x"}'),
+    ],
+)
+def test_long_files_and_history_are_left_unread(name: str, arguments: str) -> None:
+    line = "DB_PASSWORD=tarn-heron-42 stilts"
+    short, long = (line_of_calls(name, arguments, f"{line} {size}\n" * size) for size in (4, 400))
+    assert short.facts[2].units
+    assert "stilts" in short.vocabulary.frequency
+    assert long.facts[2].units == ()
+    assert "stilts" not in long.vocabulary.frequency
+    assert long.facts[2].answers == short.facts[2].answers
+    assert long.facts[2].ended == "401 lines"
+    assert b"tarn" not in zstandard.decompress(snapshot.save(long))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "opening"),
+    [
+        ("Bash", '{"command": "make test"}', "ok"),
+        ("Read", '{"file_path": "/marsh/heron.py"}', "Error: the marsh is closed"),
+        ("Bash", '{"command": "cat a.py b.py"}', "cat: b.py: No such file or directory"),
+    ],
+)
+def test_what_was_run_and_what_went_wrong_is_read_however_long(name: str, arguments: str, opening: str) -> None:
+    ledger = line_of_calls(name, arguments, opening + "\nstilts" * 400)
+    assert ledger.facts[2].units
+    assert "stilts" in ledger.vocabulary.frequency
+
+
+def line_of_calls(name: str, arguments: str, output: str) -> Ledger:
+    """A ledger of one call and its output."""
+    ledger = Ledger()
+    function = {"name": name, "arguments": arguments}
+    ledger.add(1, {"role": "assistant", "tool_calls": [{"id": "c1", "type": "function", "function": function}]})
+    ledger.add(2, result(output))
+    return ledger
 
 
 def result(text: str) -> dict:

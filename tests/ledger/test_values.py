@@ -290,6 +290,14 @@ def test_a_question_states_nothing_that_could_be_replaced() -> None:
     assert not values.related
 
 
+def test_what_an_assistant_says_takes_no_place_of_what_the_user_said() -> None:
+    values = Values()
+    values.add(1, "user", ["The staging port is 8042."])
+    values.add(2, "assistant", ["The staging port is now 9137."])
+    values.add(3, "user", ["The staging port is 9200 now."])
+    assert [(row.value, row.replaced_by) for row in values.rows()] == [("8042", 3), ("9200", None)]
+
+
 def test_no_figure_of_an_assistant_is_told_to_replace_another() -> None:
     """It explains, gives examples and tries one thing after another."""
     values = Values()

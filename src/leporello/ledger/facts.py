@@ -23,7 +23,7 @@ from leporello.ledger.calls import (
     records_of,
     result_text,
 )
-from leporello.ledger.importance import Source, Vocabulary, score_units
+from leporello.ledger.importance import SHOWS_FILES, Source, Vocabulary, score_units
 from leporello.ledger.quoted import is_mostly_quoted, prose
 from leporello.ledger.rule_phrases import CODE_LIKE
 from leporello.ledger.rules import read
@@ -167,6 +167,27 @@ def _result_facts(message: Message, vocabulary: Vocabulary, call: CallFacts) -> 
         media=media_of(message),
         records=() if failed else records_of(text, call),
     )
+
+
+LONGEST_SHOWN = 2_000
+"""Characters of a result that shows what can be looked up again, beyond which its lines are not read."""
+_SHOWS = (*SHOWS_FILES, "git_read")
+_ABSENT = "No such file or directory"
+
+
+def shown_facts(message: Message, answers: ToolCall) -> MessageFacts | None:
+    """The facts of a long result that shows files or history as they are; None for all others, which are read.
+
+    Half of what agents are given is such text. Hardly a line of it tells enough to stand in a fold, and all of it can
+    be looked up where it stands: nothing is quoted from it, and its words are not counted (decision 0073).
+    """
+    if len(text_of(message)) <= LONGEST_SHOWN:
+        return None
+    call = describe_masked(answers)
+    text = storable(result_text(message))
+    if call.work not in _SHOWS or len(text) <= LONGEST_SHOWN or _ABSENT in text or looks_failed(text):
+        return None
+    return MessageFacts("tool", answers=call, ended=ended(message, text), media=media_of(message))
 
 
 def result_lines(text: str, call: CallFacts) -> list[tuple[str, int]]:

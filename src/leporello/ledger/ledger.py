@@ -17,7 +17,7 @@ from leporello.lazy_regex import lazy_regex
 from leporello.ledger import rule_conflicts as conflicts
 from leporello.ledger import rules as phrasing
 from leporello.ledger.calls import REFUSED, CallFacts, one_line, state_of
-from leporello.ledger.facts import EarlierLine, MessageFacts, extract, storable
+from leporello.ledger.facts import EarlierLine, MessageFacts, extract, shown_facts, storable
 from leporello.ledger.importance import Vocabulary, words_of
 from leporello.ledger.pasted import PASTED, pasted_sentences
 from leporello.ledger.plan import PlanStep, plan_after
@@ -148,9 +148,12 @@ class Ledger:
             self._follow_calls(message)
             return
         digest = stored_fingerprint(message)
-        message = masked(message, given)
         call = self._take_call(message) if is_result(message) else None
-        facts = self._extract(digest, message, call)
+        facts = shown_facts(message, call) if call else None
+        if facts is None:
+            # Of what is left unread nothing is kept either.
+            message = masked(message, given)
+            facts = self._extract(digest, message, call)
         self._put(number, digest, facts)
         if facts.role != "assistant":
             # What an assistant writes in its answers are examples; what it does stands in its calls.

@@ -17,7 +17,7 @@ from array import array
 from base64 import b85decode
 from collections.abc import Iterator
 from functools import cache, lru_cache
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 from math import isqrt
 from typing import Any
 from zlib import crc32, decompress
@@ -142,7 +142,7 @@ def vocabulary(language: str, without: frozenset[str] = frozenset()) -> frozense
 def score(sentence: str, language: str, company: str = "") -> int:
     """Above zero for a rule, in hundredths; `company` is one more sign, of what stands beside the sentence."""
     weights = _weights()
-    signs = signs_of(sentence, language, company)
+    signs = signs_of(sentence, language) | ({company} - {""})
     places = places_of(sentence, language, signs)
     told = sum(weights.signs.get(sign, 0) for sign in (*signs, "bias"))
     # A long sentence has more pieces; by the root of their number they weigh about as much as those of a short one.
@@ -152,21 +152,24 @@ def score(sentence: str, language: str, company: str = "") -> int:
 def places_of(sentence: str, language: str, signs: frozenset[str]) -> frozenset[int]:
     """Where the pieces of a sentence stand in the table of weights."""
     lowered = _lowered(sentence)
-    pieces = {*_pieces(lowered, language), *_together(lowered, language, signs)}
-    return frozenset(crc32(piece.encode("utf-8", "surrogatepass")) % PLACES for piece in pieces)
-
-
-def _pieces(lowered: str, language: str) -> Iterator[str]:
-    """The words, each with its pieces, and those that stand side by side; numbers are all alike."""
     words = ["0" if word.isdigit() else word for word in _TOKEN.findall(lowered)]
     lengths = SHORT_PIECES if language in UNSPACED else LONG_PIECES
-    for word in words:
-        marked = f"^{word}$"
-        yield marked
-        for length in lengths:
-            yield from (marked[start : start + length] for start in range(len(marked) - length + 1))
-    around = ["<", *words, ">"]
-    yield from (f"{first} {second}" for first, second in pairwise(around))
+    beside = (f"{first} {second}" for first, second in pairwise(("<", *words, ">")))
+    return frozenset(map(_place, chain(beside, _together(lowered, language, signs)))).union(
+        *(_places_in(word, lengths) for word in words)
+    )
+
+
+def _place(piece: str) -> int:
+    return crc32(piece.encode("utf-8", "surrogatepass")) % PLACES
+
+
+@lru_cache(maxsize=8192)
+def _places_in(word: str, lengths: tuple[int, ...]) -> frozenset[int]:
+    """The places of a word and of its pieces; numbers are all alike."""
+    marked = f"^{word}$"
+    pieces = (marked[start : start + length] for length in lengths for start in range(len(marked) - length + 1))
+    return frozenset(map(_place, (marked, *pieces)))
 
 
 def _together(lowered: str, language: str, signs: frozenset[str]) -> Iterator[str]:
@@ -182,11 +185,11 @@ def _together(lowered: str, language: str, signs: frozenset[str]) -> Iterator[st
         yield f"{spans[-1][2]}>"
 
 
-def signs_of(sentence: str, language: str, company: str = "") -> frozenset[str]:
-    """The signs in a sentence and around it."""
+@lru_cache(maxsize=8192)
+def signs_of(sentence: str, language: str) -> frozenset[str]:
+    """The signs in a sentence; whether it is a rule, takes one back or only chats is asked of it several times."""
     lowered = _lowered(sentence)
     found = {sign for sign, _, _ in _spans(lowered, language)}
-    found |= {company} - {""}
     found |= {name for name, there in _shape(sentence, lowered, language) if there}
     if found.issuperset(("may", "past")):  # in Chinese, what may be done from now on
         found = found - {"past"} | {"permits"}

@@ -157,9 +157,10 @@ class Values:
         # The output of programs states nothing; its settings are taken in by `set`.
         for text in islice(sentences, MOST_PER_MESSAGE) if role != "tool" else ():
             if SHORTEST <= len(text) <= LONGEST and MARK not in text and LATER not in text:
-                # What an assistant reads out is not what it says.
-                is_own = role != "assistant" or not is_reported(text)
-                said = read(text, number, role, before) if is_own else None
+                # What an assistant says takes the place of nothing that the user said; it only orders the hits of a
+                # search, and what it reads out is not what it says.
+                is_told = role == "user" or (self.among_hits and not is_reported(text))
+                said = read(text, number, role, before) if is_told else None
                 if said is not None:
                     said_before.append(said)
                 if role == "assistant":

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import one_line
@@ -143,6 +144,7 @@ def _told(ledger: Ledger, ask: Ask) -> Iterator[list[UnitFacts]]:
                 return
 
 
+@lru_cache(maxsize=8192)
 def _tells(text: str) -> bool:
     """Whether a sentence is no heading, question back, code, plan, offer or courtesy."""
     return (
@@ -181,10 +183,21 @@ def _takes_back(ledger: Ledger, ask: Ask) -> bool:
             return False
         if facts.role == "assistant" and facts.units:
             first = [unit.text for unit in facts.units[:FIRST_WORDS]]
-            return any(map(_REGRETS.search, first)) or (
-                any(map(_CONCEDES.search, first)) and _CONTRADICTS.search(ask.text) is not None
+            return any(map(_regrets, first)) or (
+                any(map(_concedes, first)) and _CONTRADICTS.search(ask.text) is not None
             )
     return False
+
+
+# A fold asks several times what did not hold, and the next one asks the same sentences again.
+@lru_cache(maxsize=4096)
+def _regrets(text: str) -> bool:
+    return _REGRETS.search(text) is not None
+
+
+@lru_cache(maxsize=4096)
+def _concedes(text: str) -> bool:
+    return _CONCEDES.search(text) is not None
 
 
 def objected(ledger: Ledger, number: int, against: Unsettled, *, quoted: bool) -> str:
