@@ -195,16 +195,20 @@ def _own_features(
     yield "mean_rarity", map(truediv, sums, map(len, values))
     new = [rarities.count(newest) for rarities in values]
     yield "new_words", map({count: math.log1p(count * newest) for count in set(new)}.__getitem__, new)
-    with_digit = {word for word in rare if not word.isalpha() and (word[-1].isdecimal() or _DIGIT.search(word))}
-    number = [not apart.isdisjoint(with_digit) for apart in words]
-    yield "number", number
+    yield "number", _with_digit(rare, words)
     yield "opening", (not position for _, position in units)
     if source.role != "tool":
         yield from _of_speech(texts, [position == source.total - 1 for _, position in units], words)
         return
     if source.work not in SHOWS_FILES and _tells_error(lowered, rare.keys()):
         yield "error", map(_tells_error, map(str.lower, texts), words)
-    yield "number_in_output", number
+    yield "number_in_output", _with_digit(rare, words)
+
+
+def _with_digit(rare: Iterable[str], words: Sequence[Set[str]]) -> Iterator[bool]:
+    """Whether each unit has a figure, once somebody asks."""
+    with_digit = {word for word in rare if not word.isalpha() and (word[-1].isdecimal() or _DIGIT.search(word))}
+    yield from (not apart.isdisjoint(with_digit) for apart in words)
 
 
 _NO_WORD = {code: " " for code in range(128) if not (chr(code).isalnum() or chr(code) in "_\n")}

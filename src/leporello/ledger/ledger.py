@@ -113,7 +113,7 @@ class Ledger:
         self.last = 0
         self.vocabulary: Vocabulary = like.vocabulary if like else Vocabulary()
         self.spoken: dict[str, int] = {}
-        """The last message in which the assistant used a word, in what it said or in the arguments of a call."""
+        """For words of requests the last message in which the assistant used them, in what it said or in a call; or 0."""
         self.waiting: list[ToolCall] = []
         self.expected = Given.NOTHING
         """What the next message may give of secrets, bare."""
@@ -203,7 +203,7 @@ class Ledger:
             return
         if not _INSTRUCTIONS.match(words):
             # What a client sends along from a file is to be kept, and asks for nothing.
-            self.asks.append(Ask(number, words))
+            self.add_ask(Ask(number, words))
         small_talk = phrasing.is_small_talk([ask.text for ask in self.asks[-phrasing.MESSAGES_LOOKED_AT :]])
         own = prose(words)
         sentences = phrasing.rule_sentences(own)
@@ -273,12 +273,18 @@ class Ledger:
         self.waiting = list(calls_of(message))
         texts = [text_of(message), *(call.arguments for call in self.waiting)]
         for text in texts:
-            self.spoken.update(dict.fromkeys(words_of(storable(text[:SPOKEN_CHARS])), number))
+            asked = filter(self.spoken.__contains__, words_of(storable(text[:SPOKEN_CHARS])))
+            self.spoken.update(dict.fromkeys(asked, number))
         for call in self.waiting:
             self.stated.set(number, _settings(call))
             self.plan = plan_after(self.plan, number, call)
         if not self.waiting and text_of(message).strip() and self.asks and self.asks[-1].answered_by is None:
             self._close_asks(number)
+
+    def add_ask(self, ask: Ask) -> None:
+        self.asks.append(ask)
+        for word in words_of(ask.text):
+            self.spoken.setdefault(word, 0)
 
     def _close_asks(self, number: int, *, cancelled: bool = False) -> None:
         """The newest request is dealt with, and those the user wrote right before it: they are shown as one.

@@ -105,7 +105,7 @@ def _inherit_file(ledger: Ledger, line: HandoffLine, root: str, media: dict[int,
 
 def _inherit_ask(ledger: Ledger, number: int, text: str, *, answered: bool) -> None:
     if all(ask.number != number for ask in ledger.asks):
-        ledger.asks.append(Ask(number, text, number if answered else None))
+        ledger.add_ask(Ask(number, text, number if answered else None))
 
 
 def _inherit_rule(ledger: Ledger, number: int, text: str) -> None:
