@@ -169,7 +169,7 @@ def _result_facts(message: Message, vocabulary: Vocabulary, call: CallFacts) -> 
     )
 
 
-LONGEST_SHOWN = 2_000
+LONGEST_SHOWN = 1_000
 """Characters of a result that shows what can be looked up again, beyond which its lines are not read."""
 _SHOWS = (*SHOWS_FILES, "git_read")
 _ABSENT = "No such file or directory"

@@ -113,7 +113,7 @@ class Ledger:
         self.last = 0
         self.vocabulary: Vocabulary = like.vocabulary if like else Vocabulary()
         self.spoken: dict[str, int] = {}
-        """For words of requests the last message in which the assistant used them, in what it said or in a call; or 0."""
+        """For words of requests the last message in which the assistant used them, in words or in a call; or 0."""
         self.waiting: list[ToolCall] = []
         self.expected = Given.NOTHING
         """What the next message may give of secrets, bare."""
