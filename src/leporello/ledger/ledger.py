@@ -404,8 +404,8 @@ def _outcome(facts: MessageFacts) -> str:
 
 
 VERSION = 15
-"""Of what is read from a message. Whoever changes that counts on, be it code, weights or the things of `things.txt`; what
-another version read is made anew."""
+"""Of what is read from a message. Whoever changes that, be it code, weights or the things of `things.txt`, counts on;
+what another version read is made anew."""
 
 
 @dataclass(slots=True)

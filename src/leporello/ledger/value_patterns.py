@@ -171,8 +171,8 @@ WANTED = lazy_regex(
 )
 """What somebody wants done, or says about you: nothing that could be out of date."""
 REMARK = lazy_regex(
-    r"(?:\w+: )?(?:sure|yeah|yes|wow|great|nice|cool|awesome|thanks|thank you|i'll|we'll|let's|let me|i'd|i love|i like|i hope"
-    r"|i think|that's|that is|this is|these are|it's|there's)\b",
+    r"(?:\w+: )?(?:sure|yeah|yes|wow|great|nice|cool|awesome|thanks|thank you|i'll|we'll|let's|let me|i'd"
+    r"|i love|i like|i hope|i think|that's|that is|this is|these are|it's|there's)\b",
     _I,
 )
 """How a remark begins, or what somebody is about to do: nothing that has a value."""

@@ -332,7 +332,7 @@ class Values:
         self._drop(place)
 
     def _relate_all(self, places: Iterable[int], said: Statement, around: _Around, weigh: Weight) -> None:
-        """Note what the user said later that earlier statements have most to do with: those that none is clearly before."""
+        """Note what the user said later that earlier statements have most to do with, where none is clearly ahead."""
         scores: dict[int, float] = {}
         for place in places:
             earlier = self.open[place]

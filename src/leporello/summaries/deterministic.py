@@ -193,7 +193,7 @@ def build(
     """
     room = float(budget)
     rules = int(budget * RULE_SHARE)
-    source = SectionSource(ledger, covered, cleared)
+    source = SectionSource(ledger, covered, shortened)
     fixed = plain_sections(source, 0, count, rules)
     stated = max(0, min(int(budget * STATED_SHARE), STATED_TOKENS, int(budget * MOST_FIXED) - count(render(fixed))))
     ranking = Ranking(ledger, {*covered, *shortened}, "\n".join(line.text for line in fixed[Section.CONSTRAINTS]))
@@ -306,11 +306,11 @@ def _earlier(pick: Pick) -> Handoff:
 class SectionSource:
     """The messages that sections tell of; the lines of a kind are made once, however often they are fitted in."""
 
-    def __init__(self, ledger: Ledger, covered: Collection[int], cleared: Collection[int] = ()) -> None:
+    def __init__(self, ledger: Ledger, covered: Collection[int], shortened: Collection[int] = ()) -> None:
         self.ledger = ledger
         self.covered = covered
-        self.unseen = frozenset((*covered, *cleared))
-        """Messages that don't stand whole in the view: folded ones, and results that are cleared where they stand."""
+        self.unseen = frozenset((*covered, *shortened))
+        """Messages that don't stand whole in the view: folded ones, and those that are shortened where they stand."""
         self._made: dict[MakeLines, list[HandoffLine]] = {}
 
     def lines(self, make: MakeLines) -> list[HandoffLine]:
