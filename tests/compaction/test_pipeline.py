@@ -174,7 +174,7 @@ def test_what_is_shortened_in_the_tail_is_told_in_the_fold(engine: str) -> None:
 
 def test_what_stands_in_the_tail_is_not_told_in_the_fold_too() -> None:
     line = "gauge 17 of the heron pond drifts by 4 mm a day"
-    early, late = step(1, 400), step(90, 20)
+    early, late = step(1, 400, "./gauges"), step(90, 20, "./gauges")
     for _, result in (early, late):
         result["content"] += f"\n{line}"
     between = [m for k in range(10, 50) for m in step(k, 400)]

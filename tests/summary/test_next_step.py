@@ -275,5 +275,5 @@ def test_every_test_that_failed_is_told() -> None:
     # It still stands whole beside the fold.
     assert blocked(ledger, range(1, 2)) == []
     # Where it is cleared it stands nowhere.
-    cleared = build(ledger, [1, 2], 4_000, len, cleared=[3])
+    cleared = build(ledger, [1, 2], 4_000, len, shortened=[3])
     assert told(list(cleared[Section.BLOCKED]))[:6] == lines
