@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leporello.recall.base import GAP, RecallMode, RecallQuery
+from leporello.recall.base import GAP, SEARCH_TOOLS, RecallMode, RecallQuery
 from leporello.recall.memory import MemoryRecall
 from leporello.recall.ranking import render
+from leporello.recall.tools import TOOL_NAMES
 from leporello.tokens import TokenCounter
 
 from .conftest import assistant, call, result, session, user
@@ -154,3 +155,30 @@ def test_never_beyond_the_budget(messages: list[dict[str, Any]], query: str, bud
     windows = MemoryRecall(messages).search(RecallQuery(query, budget))
     assert COUNT(render(windows)) <= budget
     assert all(1 <= window.message <= len(messages) for window in windows)
+
+
+def test_searches_made_before_are_not_found_again(messages: list[dict[str, Any]]) -> None:
+    """Calls of the recall tools and what they brought, under any server's name, stand before no evidence."""
+    query = "On which address does the staging server listen?"
+    for number, name in enumerate(("lcm_grep", "mcp__leporello__lcm_expand")):
+        messages.append(assistant("", call(f"s{number}", name, f'{{"query": "{query}"}}')))
+        messages.append(result(f"s{number}", f'{{"query": "{query}", "text": "The staging server listens"}}'))
+    windows = MemoryRecall(messages).search(RecallQuery(query))
+    assert any("10.1.2.3:8443" in window.text for window in windows[:2])
+    assert not any("lcm_" in window.tool for window in windows)
+
+
+def test_the_question_itself_stands_behind_its_answer(messages: list[dict[str, Any]]) -> None:
+    """Who asks the same again looks for the answer; who asks what the user asked looks for the question."""
+    asked = "Where does the staging server listen?"
+    messages += [user(asked), assistant("I will look."), user("Thanks.")]
+    windows = MemoryRecall(messages).search(RecallQuery("the address where the staging server listens"))
+    texts = [window.text for window in windows]
+    assert any("10.1.2.3:8443" in text for text in texts[:2])
+    assert asked in texts[2:]
+    about_user = MemoryRecall(messages).search(RecallQuery("What did the user ask about the staging server?"))
+    assert asked in [window.text for window in about_user[:2]]
+
+
+def test_all_tools_that_search_are_known() -> None:
+    assert SEARCH_TOOLS == TOOL_NAMES

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
-from textwrap import wrap
 from typing import Any, TypeAlias
 
 import click
@@ -52,6 +51,7 @@ from leporello.present.output import (
     print_table,
     progress,
     say,
+    say_paragraph,
     strong,
     terminal_width,
 )
@@ -208,7 +208,7 @@ def _print(runs: Sequence[ReplayRun], without: ReplayRun, *, made_by_rule: bool)
     reports = {run.name: bill_report(run.billed, without.billed) for run in (*runs, without)}
     main, several = reports[runs[0].name], len(without.billed) > 1
     for one, row in zip(runs[0].billed, main["sessions"], strict=True):
-        _paragraph(f"{one.name}: {conditions(one, row)}")
+        say_paragraph(f"{one.name}: {conditions(one, row)}")
     say()
     shown = runs if any(run.name == WHOLE for run in runs) else [without, *runs]
     actual = main["total"].get("recorded")
@@ -223,11 +223,11 @@ def _print(runs: Sequence[ReplayRun], without: ReplayRun, *, made_by_rule: bool)
             rows.append((run.label, report["total"], is_idle(run, report["total"])))
     if rows:
         _table(rows)
-    _paragraph(UNITS)
+    say_paragraph(UNITS)
     if "questions" in main["total"]:
-        _paragraph(recall_means(main["total"], made_by_rule))
+        say_paragraph(recall_means(main["total"], made_by_rule))
     if any(is_idle(run, row) for run in shown for row in reports[run.name]["sessions"]):
-        _paragraph(NEVER_COMPACTED)
+        say_paragraph(NEVER_COMPACTED)
     for one, row in zip(runs[0].billed, main["sessions"], strict=True):
         _tell(ReplayRun(runs[0].name, [one]), row, f"{one.name}. " if several else "")
     if several:
@@ -236,9 +236,9 @@ def _print(runs: Sequence[ReplayRun], without: ReplayRun, *, made_by_rule: bool)
 
 def _tell(run: ReplayRun, row: Mapping[str, Any], who: str) -> None:
     say()
-    _paragraph(f"{who}Simulated: {simulated(run, row)} {over_window(row)}".strip())
+    say_paragraph(f"{who}Simulated: {simulated(run, row)} {over_window(row)}".strip())
     if said := recorded(row):
-        _paragraph(f"Recorded: {said}")
+        say_paragraph(f"Recorded: {said}")
 
 
 def _table(rows: Sequence[_Row]) -> None:
@@ -254,9 +254,3 @@ def _table(rows: Sequence[_Row]) -> None:
         headings, *cells = [tuple(row[place] for place in places) for row in table]
         print_table(cells, headings, numbers=range(1, len(places)))
         say()
-
-
-def _paragraph(text: str) -> None:
-    room = terminal_width()
-    for line in wrap(text, max(40, room)) if room else [text]:
-        say(line)

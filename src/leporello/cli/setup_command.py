@@ -24,7 +24,18 @@ from leporello.models import model_facts
 from leporello.models.limits import limits_of
 from leporello.policy.decision import depth_of
 from leporello.policy.prices import PriceTable, price_table
-from leporello.present.output import Progress, dim, json_option, note, print_json, print_table, say, strong, warn
+from leporello.present.output import (
+    Progress,
+    dim,
+    json_option,
+    note,
+    print_json,
+    print_table,
+    say,
+    say_paragraph,
+    strong,
+    warn,
+)
 from leporello.present.records import error_hint
 from leporello.providers.base import ModelRequest
 from leporello.providers.clients import ProviderChoice, make_provider
@@ -413,7 +424,7 @@ def explain(context: CommandContext, model: str | None, as_json: bool) -> None:
     say(f"model: {name or 'none configured'}")
     print_table((what, f"{value:>9,}", dim(why)) for what, value, why in limits)
     say()
-    say(_by_price(prices))
+    say_paragraph(_by_price(prices))
     say()
     print_table((key, str(settings.get(key)), dim(str(settings.source(key)))) for key in _EXPLAINED)
     if not settings.compression.enabled:

@@ -87,6 +87,13 @@ def terminal_width() -> int | None:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
+def say_paragraph(text: str) -> None:
+    """Prose, in lines as wide as the terminal; one line for a file or a program."""
+    room = terminal_width()
+    lines = click.wrap_text(text, max(40, room)) if room else text
+    say(lines)
+
+
 def print_table(
     rows: Iterable[Sequence[str]],
     headings: Sequence[str] = (),

@@ -19,8 +19,15 @@ from leporello.store.records import StatedValue
 
 DEFAULT_TOKENS = 4_000
 """What one search may bring back, in o200k tokens."""
+SEARCH_TOOLS = frozenset({"lcm_grep", "lcm_describe", "lcm_expand", "lcm_status"})
+"""Tools that show again what stands in the conversation; MCP clients put the server's name before theirs."""
 GAP = "…"
 """Stands for lines left out between two lines of a window."""
+
+
+def shows_again(tool: str) -> bool:
+    """Whether a tool only repeats the conversation: its calls and results answer nothing."""
+    return tool.rpartition("__")[2] in SEARCH_TOOLS
 
 
 class RecallMode(StrEnum):

@@ -20,6 +20,7 @@ from msgspec import Struct
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.things import things_in
 from leporello.messages import calls_of, is_result, parse_json, result_id, role_of, text_of
+from leporello.recall.base import shows_again
 from leporello.redact.messages import Given, given_after, masked
 from leporello.text_features.words import index_words
 
@@ -344,6 +345,8 @@ class MemoryIndex:
             self._waiting = defaultdict(deque)
         calls: dict[int, int] = {}
         for passage in chunks_of(message, tool):
+            if shows_again(passage.tool):
+                continue
             place = self._take(number, shorten(passage) if shorten else passage, origin)
             if passage.is_call:
                 calls[passage.call] = place

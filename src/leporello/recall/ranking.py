@@ -12,13 +12,15 @@ import heapq
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence, Set
+from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
 from leporello.ledger.sentence_pieces import words_in
+from leporello.ledger.value_patterns import asks
 from leporello.recall.base import GAP, RecallQuery, Window
 from leporello.recall.chunks import Chunk, LineFeature, MemoryIndex
-from leporello.recall.question import AnswerType, Question, Term
+from leporello.recall.question import AnswerType, Question, Term, understand
 from leporello.recall.superseded import mark_superseded
 from leporello.text_features.words import rarity
 
@@ -324,6 +326,8 @@ Count = Callable[[str], int]
 About = Callable[[int], str]
 """For an entry of a collection one line that says what it belongs to."""
 
+SAME_WORDS, SAME_SHARE = 2, 0.75
+"""So many words of a question, and this share of them, were asked for: it is the query over again."""
 FULL = 0.985
 """Of the budget: beyond it no shorter line is looked for."""
 _LINE_END = 1
@@ -348,10 +352,26 @@ def choose(
             break
     asked = frozenset(words_in(query.text))
     windows = mark_superseded(sorted(packer.windows(), key=lambda window: -window.score), asked)
+    if AnswerType.USER not in understand(query.text).wants:
+        windows = _questions_last(windows, asked)
     # Tokens of a whole may differ by a few from the sum over its lines; the promise is about the whole.
     while windows and count(render(windows)) > query.max_tokens:
         windows.pop()
     return windows
+
+
+def _questions_last(windows: Sequence[Window], asked: Set[str]) -> list[Window]:
+    """Where the user asked the same before, the question stands behind what answers it."""
+    lowest = min((window.score for window in windows), default=0.0)
+    placed = [replace(window, score=lowest) if _asks_the_same(window, asked) else window for window in windows]
+    return sorted(placed, key=lambda window: -window.score)
+
+
+def _asks_the_same(window: Window, asked: Set[str]) -> bool:
+    if window.role != "user" or not asks(window.text) or window.about:
+        return False
+    words = frozenset(words_in(window.text))
+    return len(words & asked) >= max(SAME_WORDS, SAME_SHARE * len(words))
 
 
 class _Packer:
