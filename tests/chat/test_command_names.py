@@ -76,6 +76,15 @@ def test_a_sentence_about_a_folder_is_no_command(talk: Conversation, folder: str
     assert run_command(talk, f"/{folder} is full") is None
 
 
+def test_an_unknown_command_with_words_behind_it_never_reaches_the_model(talk: Conversation) -> None:
+    """A typing error costs no call; the answer says how to send such a text all the same."""
+    said = str(run_command(talk, "/nonsense a b"))
+    assert said.startswith("There is no command /nonsense. ")
+    assert "To say it to the model" in said
+    assert run_command(talk, "About /nonsense a b") is None
+    assert run_command(talk, "/etc/hosts is odd") is None
+
+
 def test_what_lives_elsewhere_is_named(talk: Conversation) -> None:
     """A command of another agent that is none here says what does the same; the rest points to the help."""
     assert "leporello setup" in str(run_command(talk, "/login"))

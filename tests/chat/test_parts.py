@@ -27,9 +27,10 @@ from leporello.conversation import Conversation
 from leporello.errors import InputError
 from leporello.present.records import error_hint
 from leporello.present.text import clean, duration, short_count
-from leporello.present.window import WindowPart, WindowUse, bar, draw, share_of, window_use
+from leporello.present.window import WindowPart, WindowUse, bar, divide, draw, share_of, window_use
 from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import CallFailed, ErrorVerdict
+from leporello.tokens.meter import PromptSize
 
 PIECES = """\
 # Title
@@ -380,7 +381,20 @@ def test_the_window_adds_up(talk: Conversation) -> None:
     ):
         assert after.parts[part] > 0, part
     assert all(part.value in draw(after, 76) for part in (WindowPart.SYSTEM, WindowPart.SUMMARY, WindowPart.FREE))
-    assert (share_of(after, -1), share_of(after, after.window)) == ("  0%", "100%")
+    assert share_of(after, after.window) == "100%"
+    talk.close()
+
+
+@pytest.mark.parametrize("counted", [1, 300, 40_000])
+def test_no_part_of_the_window_is_negative(talk: Conversation, counted: int) -> None:
+    """Whether a provider counted more or less than we did, the parts add up to what it counted."""
+    talk.runtime.sizes.measure_fixed([{"type": "function", "function": {"name": "t", "parameters": {}}}], "Be kind.")
+    runtime = talk.runtime
+    use = divide(runtime.log.view.lines, runtime.sizes, PromptSize(counted, counted, 0), 0, 8_000)
+    used = {part: tokens for part, tokens in use.parts.items() if part is not WindowPart.FREE}
+    assert min(use.parts.values()) >= 0
+    assert sum(used.values()) == counted
+    assert "-" not in "".join(line[12:30] for line in draw(use, 76).splitlines()[1:])
     talk.close()
 
 

@@ -61,3 +61,9 @@ def test_a_lazy_pattern_is_the_pattern_from_its_first_use_on() -> None:
     assert lazy.search.__self__ is lazy.compiled()
     assert lazy.groupindex == {"name": 1}
     assert lazy.pattern == "(?P<name>a+)b"
+
+
+def test_the_package_runs_as_a_program() -> None:
+    """`python -m leporello` is what people type where the script is not on their path."""
+    done = subprocess.run([sys.executable, "-m", "leporello", "compress", "absent"], capture_output=True, text=True)
+    assert (done.returncode, "absent" in done.stderr, done.stdout) == (2, True, "")

@@ -155,6 +155,8 @@ def test_other_variables_are_not_settings(tmp_path: Path) -> None:
         ("model.default", "null", None),
         ("model.default", "12345", "12345"),
         ("tools.allow", "write_file, git status", ("write_file", "git status")),
+        ("tools.allow", "[write_file, 'git status']", ("write_file", "git status")),
+        ("plugins.enabled", "[]", ()),
         ("agent.tools", "auto", "auto"),
         ("agent.tools", "read_file,terminal", ("read_file", "terminal")),
         ("prompt_caching.cache_ttl", "1h", "1h"),

@@ -54,6 +54,24 @@ def test_use_loads_the_engine_before_it_is_written_down(house: House, plugins) -
     assert plugins("use", "compressor").code == 0
 
 
+def test_enable_loads_the_plugin_before_it_is_written_down_and_disable_takes_it_back(house: House, plugins) -> None:
+    house.write("notes", "def register(ctx): pass", kind="")
+    house.write("bad", "1 / 0", kind="")
+    house.write("tiny", TINY)
+    assert plugins("enable", "notes").code == 0
+    assert yaml.safe_load(house.home.config_file.read_text()) == {"plugins": {"enabled": ["notes"]}}
+    refused = (("bad", "ZeroDivisionError"), ("absent", "There is no plugin 'absent'"), ("tiny", "plugins use tiny"))
+    for name, why in refused:
+        ran = plugins("enable", name)
+        assert ran.code != 0
+        assert why in ran.err
+        assert yaml.safe_load(house.home.config_file.read_text()) == {"plugins": {"enabled": ["notes"]}}
+    assert "plugins enable notes" in plugins("use", "notes").err
+    assert plugins("disable", "notes").code == 0
+    assert yaml.safe_load(house.home.config_file.read_text()) == {"plugins": {"enabled": []}}
+    assert plugins("disable", "notes").code == 3
+
+
 def test_doctor_names_the_promises_that_are_broken(house: House, plugins) -> None:
     house.write("tiny", TINY)
     ran = plugins("doctor", "tiny", "--json")

@@ -82,6 +82,7 @@ def test_nobody_imports_the_testing_tools() -> None:
 
 
 ENTRY_POINTS = {
+    "leporello.__main__": "run by `python -m leporello`",
     "leporello.cli.*_command": "loaded by name when its command is called",
     "leporello.adapters.*": "imported by users of another framework",
     "leporello.tools.reaper": "run as a program around a command",

@@ -27,8 +27,11 @@ from leporello.store import Store
 from leporello.store.records import ConversationFilter, ConversationRecord, InsightsQuery
 
 DRAWN_WIDTH = 76
-SURELY = 0.7
-"""How much a word with more behind it must look like a command to be taken for one: `/bin is full` is a sentence."""
+ROOT_FOLDERS = frozenset(
+    "Applications Library Users Volumes app apps bin boot data dev etc home lib lib64 media mnt nix opt private proc "
+    "root run sbin srv sys tmp usr var workspace workspaces".split()
+)
+"""A sentence may begin with one of them: `/tmp is full` is said to the model. Any other unknown name is a mistake."""
 SEARCH_TOKENS = 1_500
 SEARCH_SHOWN = 10
 ALL = "--all"
@@ -113,10 +116,9 @@ def answer_command(
         return None
     name, argument = found
     if name not in known:
-        if argument and not _nearest(name, known, SURELY) and name not in ELSEWHERE:
-            # "/tmp is full" is something to say, not a command somebody mistyped.
+        if argument and name in ROOT_FOLDERS:
             return None
-        said = unknown(name, known)
+        said = unknown(name, known) + (" To say it to the model, put a word before it." if argument else "")
         return CommandAnswer(said, InputError(said))
     if name == "help":
         return CommandAnswer(help_text(known))
@@ -134,10 +136,10 @@ def unknown(name: str, known: Mapping[str, SlashCommand]) -> str:
     return f"There is no command /{name}. {hint}"
 
 
-def _nearest(name: str, known: Mapping[str, SlashCommand], likeness: float = 0.6) -> str:
+def _nearest(name: str, known: Mapping[str, SlashCommand]) -> str:
     """The command whose name, or one of whose aliases, looks most like what was typed; empty when none does."""
     by_name = {**{name: name for name in known}, **aliases(known)}
-    near = difflib.get_close_matches(name, by_name, n=1, cutoff=likeness)
+    near = difflib.get_close_matches(name, by_name, n=1)
     return by_name[near[0]] if near else ""
 
 

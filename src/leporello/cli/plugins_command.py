@@ -22,6 +22,7 @@ from leporello.errors import InputError, LeporelloError
 from leporello.plugins.hermes import HOSTS, install
 from leporello.plugins.host import DEFAULT_ENGINE, PLUGIN_MARKS, PluginHost, PluginRow, PluginStatus
 from leporello.plugins.isolation import command_line
+from leporello.plugins.loading import PluginKind
 from leporello.present.output import dim, json_option, note, print_json, print_table, say, strong, warn
 from leporello.present.text import safe
 
@@ -32,7 +33,7 @@ HERMES_HOME = "~/.hermes"
 @click.pass_context
 @pass_context
 def command(context: CommandContext, ctx: click.Context) -> None:
-    """Engines and other plugins: list them, choose one, examine one.
+    """Engines and other plugins: list them, choose an engine, load a plugin, examine an engine.
 
     Without a command it lets you pick an engine on a terminal, and lists them elsewhere. An engine is a folder in
     LEPORELLO_HOME/plugins/context_engine or an installed package; nothing is active unless the settings name it.
@@ -61,8 +62,39 @@ def list_command(context: CommandContext, as_json: bool) -> None:
 @click.argument("name")
 @pass_context
 def use_command(context: CommandContext, name: str) -> None:
-    """Fold conversations with the engine NAME from now on. It is loaded once before it is written down."""
+    """Fold conversations with the engine NAME from now on. Loads it once before saving that."""
     _use(context, name)
+
+
+@command.command("enable")
+@click.argument("name")
+@pass_context
+def enable_command(context: CommandContext, name: str) -> None:
+    """Load the general plugin NAME from now on. Loads it once before saving that."""
+    enabled = context.settings.plugins.enabled
+    wanted = enabled if name in enabled else (*enabled, name)
+    host = PluginHost(context.settings_with({"plugins.enabled": wanted}))
+    if name not in _general(host):
+        raise InputError(_no_plugin(host, name))
+    row = next(line for line in host.listing() if line.name == name and line.kind == PluginKind.GENERAL)
+    for text in host.troubles:
+        warn(safe(text))
+    if row.status is not PluginStatus.ENABLED:
+        raise InputError(row.why)
+    _write(context, "plugins.enabled", wanted)
+
+
+@command.command("disable")
+@click.argument("name")
+@pass_context
+def disable_command(context: CommandContext, name: str) -> ExitCode:
+    """Stop loading the general plugin NAME; its files stay."""
+    enabled = context.settings.plugins.enabled
+    if name not in enabled:
+        note(f"{name} is not enabled.")
+        return ExitCode.NOTHING_DONE
+    _write(context, "plugins.enabled", tuple(other for other in enabled if other != name))
+    return ExitCode.OK
 
 
 @command.command("doctor")
@@ -70,7 +102,7 @@ def use_command(context: CommandContext, name: str) -> None:
 @json_option
 @pass_context
 def doctor_command(context: CommandContext, name: str, as_json: bool) -> ExitCode:
-    """Examine the engine NAME: one line for each promise that hosts rely on. Exit code 4 when one is broken."""
+    """Examine the engine NAME, promise by promise. Exit code 4 when one is broken."""
     _must_exist(PluginHost(context.settings), name)
     lines = []
     for line in _examined(context, name):
@@ -96,7 +128,7 @@ def doctor_command(context: CommandContext, name: str, as_json: bool) -> ExitCod
 @click.option("--home", "folder", type=click.Path(path_type=Path), help=f"Its home folder. [{HERMES_HOME}]")
 @json_option
 def install_command(host: str, folder: Path | None, as_json: bool) -> None:
-    """Put Leporello's engines into another host, as a plugin that it finds by itself."""
+    """Put Leporello's engines into another host, as a plugin of that host."""
     done = install(host, folder or Path(HERMES_HOME))
     if as_json:
         print_json(asdict(done))
@@ -138,7 +170,7 @@ def _print_list(listed: list[PluginRow]) -> None:
         for line in listed
     ]
     print_table(rows, ("", "name", "kind", "version", "status", ""))
-    say(dim("Another engine: leporello plugins use NAME"))
+    say(dim("Another engine: leporello plugins use NAME. Other plugins: leporello plugins enable NAME"))
 
 
 def _engines(listed: list[PluginRow]) -> list[PluginRow]:
@@ -175,16 +207,35 @@ def _use(context: CommandContext, name: str) -> None:
     host = PluginHost(settings)
     _must_exist(host, name)
     _load_once(host, name)
-    write_setting(context.home, "context.engine", name)
-    note(f"context.engine is {name} now ({context.home.config_file}). Conversations that are open keep theirs.")
-    source = context.settings.source("context.engine")
+    _write(context, "context.engine", name)
+
+
+def _write(context: CommandContext, key: str, value: str | tuple[str, ...]) -> None:
+    write_setting(context.home, key, value)
+    shown = value if isinstance(value, str) else f"[{', '.join(value)}]"
+    note(f"{key} is {safe(shown)} now ({context.home.config_file}). Conversations that are open stay as they are.")
+    source = context.settings.source(key)
     if source.origin.value in ("environment", "flag"):
-        warn(f"For this run it is still {context.settings.get('context.engine')}: {source}.")
+        warn(f"For this run it is still {context.settings.get(key)}: {source}.")
+
+
+def _general(host: PluginHost) -> list[str]:
+    missing = PluginStatus.MISSING
+    return [line.name for line in host.listing() if line.kind == PluginKind.GENERAL and line.status is not missing]
+
+
+def _no_plugin(host: PluginHost, name: str) -> str:
+    if name in (line.name for line in _engines(host.listing())):
+        return f"{name} is an engine: leporello plugins use {name}"
+    there = ", ".join(map(safe, _general(host))) or f"none in {host.settings.home.plugins_dir} or among the packages"
+    return f"There is no plugin {name!r}. There are: {there}."
 
 
 def _must_exist(host: PluginHost, name: str) -> None:
     there = [line.name for line in _engines(host.listing())]
     if name not in there:
+        if name in _general(host):
+            raise InputError(f"{name} is not an engine. It is loaded with: leporello plugins enable {name}")
         raise InputError(f"There is no engine {name!r}. There are: {', '.join(map(safe, there))}.")
 
 

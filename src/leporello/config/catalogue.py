@@ -92,13 +92,22 @@ def one_of(*choices: str) -> SettingKind:
 
 
 def names(allowed: str) -> SettingKind:
-    """A list of words; in a variable they are separated by commas."""
+    """A list of words; in a variable or flag they are separated by commas, with or without brackets."""
     return _kind(
         allowed,
         lambda value: isinstance(value, list | tuple) and all(map(_is_words, value)),
         lambda value: tuple(map(str.strip, value)),
-        lambda text: [item.strip() for item in text.split(",") if item.strip()],
+        _listed,
     )
+
+
+def _listed(text: str) -> list[str]:
+    """`a,b`, and the same as YAML writes it: `[a, "b"]`."""
+    bare = text.strip()
+    inner = bare[1:-1] if bare.startswith("[") and bare.endswith("]") else bare
+    words = (item.strip() for item in inner.split(","))
+    unquoted = (word[1:-1] if len(word) > 1 and word[0] == word[-1] and word[0] in "'\"" else word for word in words)
+    return [word for word in unquoted if word]
 
 
 def either(word: str | None, other: SettingKind) -> SettingKind:

@@ -66,7 +66,7 @@ def divide(
     due: int,
     outlook: tuple[str, ...] = (),
 ) -> WindowUse:
-    """Tokens by part. A message counts here what it counts everywhere; what the whole has beyond that is overhead.
+    """Tokens by part, which add up to what the provider counted. What it counted beyond these is overhead.
 
     `due` is at how many tokens the next compaction is made, whatever it costs. A conversation need not be open for it.
     """
@@ -87,7 +87,7 @@ def divide(
             parts[WindowPart.TAIL] += size
         else:
             _split(counter, line.message, size, parts)
-    parts[WindowPart.OVERHEAD] = reading.tokens - sum(parts.values())
+    _add_up(parts, reading.tokens)
     parts[WindowPart.FREE] = max(0, limits.window - reading.tokens)
     return WindowUse(
         parts,
@@ -102,6 +102,16 @@ def divide(
         limits.window_assumed,
         outlook,
     )
+
+
+def _add_up(parts: dict[WindowPart, int], total: int) -> None:
+    """Where the provider counted less than we did, schemas take the difference first: its form of them is unknown."""
+    excess = sum(parts.values()) - total
+    parts[WindowPart.OVERHEAD] = max(0, -excess)
+    for part in (WindowPart.TOOLS, WindowPart.SYSTEM, *sorted(parts, key=lambda part: -parts[part])):
+        taken = min(parts[part], max(0, excess))
+        parts[part] -= taken
+        excess -= taken
 
 
 def _tail_start(lines: Sequence[ViewLine], sizes: PromptSizes) -> int:
@@ -138,21 +148,13 @@ def rows(use: WindowUse) -> list[tuple[WindowPart, int, str]]:
     shortened = f"{use.tail_shortened} of them shortened" if use.tail_shortened else "kept as they are"
     remarks = {
         WindowPart.TAIL: f"the newest {use.tail_messages}, {shortened}",
-        WindowPart.OVERHEAD: _overhead_remark(use),
+        WindowPart.OVERHEAD: "what the provider counted beyond these" if use.measured else "framing of the messages",
         WindowPart.SUMMARY: f"folded {use.folds}×" if use.folds else "",
         WindowPart.RULES: "yours, word for word",
         WindowPart.PINS: "word for word",
         WindowPart.FREE: f"{use.reserve:,} of it for the answer",
     }
     return [(part, tokens, remarks.get(part, "")) for part, tokens in use.parts.items() if tokens]
-
-
-def _overhead_remark(use: WindowUse) -> str:
-    if not use.measured:
-        return "framing, and what the provider is known to add"
-    return "what the provider counted " + (
-        "beyond these" if use.parts.get(WindowPart.OVERHEAD, 0) > 0 else "less than these"
-    )
 
 
 def headline(use: WindowUse) -> str:
@@ -175,8 +177,8 @@ def bar(use: WindowUse, width: int) -> list[tuple[WindowPart, int]]:
 
 
 def share_of(use: WindowUse, tokens: int) -> str:
-    """The share of the window in whole per cent, four columns wide; a small negative one is no `-0%`."""
-    return f"{round(tokens / max(1, use.window), 2) + 0.0:>4.0%}"
+    """The share of the window in whole per cent, four columns wide."""
+    return f"{tokens / max(1, use.window):>4.0%}"
 
 
 def draw(use: WindowUse, width: int) -> str:

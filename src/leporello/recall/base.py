@@ -60,6 +60,8 @@ class RecallQuery:
 
 @dataclass(frozen=True, slots=True)
 class Window:
+    """Some lines of one message around what was found."""
+
     message: int
     """Number of the message in the conversation's log."""
     role: str

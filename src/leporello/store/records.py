@@ -323,6 +323,8 @@ class ModelCall(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class UsageTotals:
+    """Sums over calls to models: tokens, how many calls, and what they cost in US dollars."""
+
     usage: CanonicalUsage = field(default_factory=CanonicalUsage)
     calls: int = 0
     cost: float = 0.0

@@ -221,7 +221,8 @@ def recall(question: DemoQuestion) -> DemoTurn:
         if seen(results) or not places:
             return answer(results)
         best = places.pop(0)
-        return [("lcm_expand", {"id": f"m{best}-m{best + 3}", "max_tokens": 2_000})]
+        # An answer that was found often says only what the output before it holds.
+        return [("lcm_expand", {"id": f"m{max(1, best - 2)}-m{best + 2}", "max_tokens": 2_000})]
 
     search: Said = [("lcm_grep", {"query": question.text, "max_tokens": 2_000})]
     return DemoTurn(question.text, search, read_hits, *[open_next] * MOST_OPENED, answer)

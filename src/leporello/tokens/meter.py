@@ -33,6 +33,8 @@ METER_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class PromptSize:
+    """How many tokens the next request has, and how much of that the provider itself counted."""
+
     tokens: int
     real: int
     """Tokens the provider itself counted; 0 when everything is an estimate."""
