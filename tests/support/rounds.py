@@ -11,12 +11,13 @@ from leporello.compaction.view import number_messages
 from leporello.engines.compressor import ContextCompressor
 from leporello.events import CompactionReport
 from leporello.messages import Message
+from leporello.policy.state import MANUAL
 from tests.support.checks import cut_points
 
 
-def fold_once(messages: Sequence[Message], window: int, **options: Any) -> CompactionResult:
-    """One manual compaction by a fresh engine that sees only the list."""
-    return ContextCompressor(window, **options).compact(number_messages(messages))
+def fold_once(messages: Sequence[Message], window: int, *, trigger: str = MANUAL, **options: Any) -> CompactionResult:
+    """One compaction by a fresh engine that sees only the list; as the user asked for it, unless told otherwise."""
+    return ContextCompressor(window, **options).compact(number_messages(messages), trigger=trigger)
 
 
 @dataclass(frozen=True, slots=True)

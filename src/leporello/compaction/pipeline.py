@@ -34,8 +34,9 @@ from leporello.ledger.ledger import Ledger
 from leporello.messages import Message, is_instruction
 from leporello.models import Limits
 from leporello.policy.decision import LEAST_SAVING, saves_enough
+from leporello.policy.state import MANUAL
 from leporello.summaries import unverified
-from leporello.summaries.base import LivePrefix, Summariser, Summary, SummaryTask
+from leporello.summaries.base import LivePrefix, Summariser, Summary, SummaryTask, Told
 from leporello.summaries.deterministic import build
 from leporello.summaries.fold import Fold, SummaryTree, ViewFold, fold_message, fold_text
 from leporello.summaries.handoff import Handoff, Section
@@ -55,6 +56,8 @@ FAR_BEHIND = 3
 CHARS_PER_TOKEN = 3
 TIGHTER = (0.5, 0.2, 0.05)
 """Shares of the budgets that are tried when the folded list doesn't fit after all: one huge group in the tail."""
+DEEPER = (0.9, 0.8, 0.65, 0.5)
+"""The same for a compaction that was asked for and would save less than the tenth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +144,11 @@ def compact(job: CompactionTask, folder: Folder | None = None) -> CompactionResu
     error = too_large(job.limits.window, parts)
     if error is not None:
         return _refused(job, Outcome.BLOCKED, str(error), before, {"parts": error.parts})
-    folded = _fold_to_fit(job, replace(job, limits=fitted(job.limits, parts, job.aim)), items, folder or fold_in_one)
+    roomy = replace(job, limits=fitted(job.limits, parts, job.aim))
+    folder = folder or fold_in_one
+    folded = _fold_to_fit(job, roomy, items, folder)
+    if folded is not None and folder is fold_in_one and job.trigger == MANUAL:
+        folded = _deep_enough(roomy, items, folded, before)
     if folded is None:
         reason = "The first and the newest messages always stay, and there is nothing between them."
         return _refused(job, Outcome.NOTHING_TO_DO, reason, before)
@@ -164,6 +171,21 @@ def _fold_to_fit(
         return folded
     spent = first.summary
     return replace(folded, summary=replace(spent, handoff=None, summariser=folded.summary.summariser))
+
+
+def _deep_enough(roomy: CompactionTask, items: Sequence[Item], folded: FoldedSpan, before: int) -> FoldedSpan:
+    """What the user asked for is not refused because the view stands near its aim: then it is made a little smaller.
+
+    A fold that is written anew tells what has happened since, the end of the work for example.
+    """
+    if folded.fold is None:
+        return folded
+    told = replace(roomy, summariser=Told(folded.summary))
+    for share in DEEPER:
+        if saves_enough(before, foldable(roomy, _sent(folded.shown))):
+            break
+        folded = _fold(replace(told, limits=scaled(roomy.limits, share)), items, fold_in_one) or folded
+    return folded
 
 
 def _fold(job: CompactionTask, items: Sequence[Item], folder: Folder) -> FoldedSpan | None:

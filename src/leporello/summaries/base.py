@@ -77,6 +77,16 @@ class Summariser(Protocol):
         """The narrative for a task."""
 
 
+class Told(Struct, frozen=True):
+    """A narrative that is there already, for folding once more."""
+
+    summary: Summary
+
+    def summarise(self, task: SummaryTask) -> Summary:
+        """The same, whatever the task."""
+        return self.summary
+
+
 class Stoppable(Struct, frozen=True):
     """A narrator that a token can stop: what is told after that is not used."""
 
