@@ -174,7 +174,7 @@ def scatter(points: Sequence[Point], x_name: Callable[[float], str], label: str,
     for point in sorted(points, key=lambda point: (not point.group, point.x)):
         across, down = x(point.x), y(point.y)
         body.append(f'<circle class="dot {point.css}" cx="{across:.1f}" cy="{down:.1f}" r="5.5"/>')
-        said = f"{point.name}, {x_name(point.x)}, {point.y:.0%}"
+        said = f"{point.name}, {money(point.x)}, {point.y:.0%}"
         long = 7.0 * len(said)
         at_edge = across + 11 + long > WIDTH
         start = across - 11 - long if at_edge else across + 11
