@@ -318,7 +318,12 @@ def _money(runs: Sequence[ReplayRun]) -> str:
     if len(recorded) == len(runs[0].billed):
         sent = [_parts(model, [*((call, 0) for call in it.calls), (CacheBill(), it.output)]) for model, it in recorded]
         rows.insert(0, _bar(CLIENT, sent))
-    keys = "".join(f'<li><i style="background:var(--{css})"></i>{escape(words)}</li>' for css, words in BUCKETS.items())
+    paid = {css for row in rows for css, value, _ in row.parts if value}
+    keys = "".join(
+        f'<li><i style="background:var(--{css})"></i>{escape(words)}</li>'
+        for css, words in BUCKETS.items()
+        if css in paid
+    )
     return (
         "<section><h2>Where the money goes</h2><p>Each bar is one way of serving the same calls; reads cost a tenth of "
         "uncached input or less, writes a quarter more, for an hour twice as much.</p>"
