@@ -1,7 +1,7 @@
 """`CanonicalUsage`: one shape for what every provider reports about a call.
 
 The three wire shapes differ in one trap: Anthropic's `input_tokens` excludes cached tokens, OpenAI's totals include
-them. Normalising happens here and nowhere else.
+them. Normalising happens here and nowhere else. What it cost is told here too, in one way everywhere.
 """
 
 from __future__ import annotations
@@ -152,3 +152,10 @@ def _count(fields: Mapping[str, Any], key: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
     return int(value) if math.isfinite(value) and 0 < value <= MOST_TOKENS else 0
+
+
+def money(dollars: float) -> str:
+    """US dollars with as many digits as matter: `$0.0022`, `$4.02`, `$1,234`."""
+    if dollars >= 100:
+        return f"${dollars:,.0f}"
+    return f"${dollars:.2f}" if dollars >= 0.0995 or dollars == 0 else f"${dollars:.4f}".rstrip("0")

@@ -192,9 +192,9 @@ def test_the_status_line_says_it_all() -> None:
     """Model, gauge, tokens of window, cost, cache, folds."""
     line = status_line(ChatStatus("gpt-4o", 64_000, 128_000, 0.0123, 0.87, 2), 100)
     assert line == "gpt-4o · █████░░░░░ 50% 64K/128K · $0.0123 · cache 87% · folded 2×"
-    told = ("next fold 37% paid", "saved $0.0400")
+    told = ("next fold 37% paid", "saved $0.04")
     assert status_line(ChatStatus("gpt-4o", 64_000, 128_000, folds=2, outlook=told), 100).endswith(
-        "folded 2× · next fold 37% paid · saved $0.0400"
+        "folded 2× · next fold 37% paid · saved $0.04"
     )
     assert status_line(ChatStatus("a-very-long-model-name-indeed", 64_000, 128_000, 0.0123, 0.87, 2), 60).startswith(
         "a-very"

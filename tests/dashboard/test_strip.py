@@ -19,9 +19,9 @@ from leporello.gateway.dashboard.timeline import (
 )
 from leporello.gateway.dashboard.view_models import piece, texts_of
 from leporello.messages import Message
-from leporello.present.text import money, short_count, visible
+from leporello.present.text import short_count, visible
 from leporello.store.records import FoldMark, Generation, UsageTotals
-from leporello.usage import CanonicalUsage
+from leporello.usage import CanonicalUsage, money
 from tests.store.contract.base import ODD_IDS
 
 SCALE = LogSizes(tuple(range(0, 100_010, 10)), (0,) * 10_001, lambda _: 25)

@@ -16,13 +16,13 @@ from leporello.conversation import Conversation
 from leporello.conversation.rendering import sent_messages
 from leporello.events import Span
 from leporello.messages import Message, calls_of, role_of
-from leporello.present.text import clock, count, money, percent, short_count, visible
+from leporello.present.text import clock, count, percent, short_count, visible
 from leporello.present.window import headline, rows, window_use
 from leporello.providers.base import ModelReply
 from leporello.store.records import InsightsQuery, Metadata, ModelCall
 from leporello.testing.sessions import generate
 from leporello.tokens import TokenCounter
-from leporello.usage import CanonicalUsage
+from leporello.usage import CanonicalUsage, money
 from tests.dashboard.tree import Node, tree
 from tests.gateway.house import House, opened
 

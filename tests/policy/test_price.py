@@ -43,7 +43,7 @@ def test_it_compacts_when_carrying_has_cost_what_writing_costs() -> None:
     worth = decide(situation(60_000, rent=23_000))
     assert worth.action is Action.PREPARE
     assert "worth its price" in worth.reason
-    assert "$0.0690" in worth.reason
+    assert "$0.069" in worth.reason
     assert worth.depth == 20_000
 
 
@@ -187,6 +187,6 @@ def test_prices_of_a_model(model: str, ttl: str, read: float, write: float, warm
 def test_a_status_line_says_it_in_a_few_words(tokens: int, rent: float, told: list[str]) -> None:
     given = situation(tokens, rent=rent)
     assert brief(given, decide(given)) == told
-    for saved, words in ((40_000.0, "saved $0.1200"), (-40_000.0, "net cost $0.1200")):
+    for saved, words in ((40_000.0, "saved $0.12"), (-40_000.0, "net cost $0.12")):
         after_some = replace(given, state=replace(given.state, dropped=1, saved=saved))
         assert brief(after_some, decide(after_some)) == [*told, words]

@@ -16,8 +16,9 @@ from leporello.bench.states import StateAnswer, StateExam, check, first_lines, s
 from leporello.billing import CacheBill
 from leporello.importers import ImportedSession
 from leporello.models import model_facts
-from leporello.present.text import money, percent, plural, short_count
+from leporello.present.text import percent, plural, short_count
 from leporello.tokens import TokenCounter
+from leporello.usage import money
 
 FALL = 0.7
 CLIENT_MODELS = {"codex": "gpt-5-codex"}  # for recordings that name no model

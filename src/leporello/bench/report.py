@@ -27,7 +27,7 @@ from leporello.bench.bill import (
 )
 from leporello.billing import CacheBill
 from leporello.models import model_facts
-from leporello.present.text import money
+from leporello.usage import money
 
 WIDTH, LEFT, RIGHT, TOP, BOTTOM = 1_000, 62, 16, 14, 34
 MOST_POINTS = 900

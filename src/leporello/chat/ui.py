@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from leporello.config import Settings
-from leporello.present.text import bar, clean, money, one_line, plural, short_count
+from leporello.present.text import bar, clean, one_line, plural, short_count
+from leporello.usage import money
 
 if TYPE_CHECKING:  # the prompt must stand before any of these is loaded
     from leporello.agent.events import AgentEvent, ToolFinished

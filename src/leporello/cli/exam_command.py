@@ -25,10 +25,11 @@ from leporello.errors import InputError
 from leporello.models.limits import limits_of
 from leporello.policy.decision import MEMORY, POLICIES
 from leporello.present.output import json_option, note, print_json, print_table, progress, say, strong, warn
-from leporello.present.text import cut_middle, money
+from leporello.present.text import cut_middle
 from leporello.summaries.base import Summariser
 from leporello.summaries.model import ModelSummariser, SummaryModel
 from leporello.tokens import TokenCounter
+from leporello.usage import money
 
 _SESSION_WIDTH = 40
 _REPLAY_COLUMNS = ("kept_tokens", "compactions", "seconds")

@@ -11,8 +11,9 @@ from leporello.cli.context import CommandContext
 from leporello.cli.store_access import bring_index_up_to_date, find, nothing_found, open_for_listing, pass_store_options
 from leporello.present.output import GAP, note, print_json, print_table, say, strong, terminal_width
 from leporello.present.records import cost_text, insights_json, usage_line
-from leporello.present.text import bar, breadth, iso, money, percent, plural, short
+from leporello.present.text import bar, breadth, iso, percent, plural, short
 from leporello.store.records import CompactionTotals, ConversationFilter, Insights, InsightsQuery, ToolUse, UsageTotals
+from leporello.usage import money
 
 _BAR = 24
 _WIDE = 120

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from leporello.models.facts import ModelFacts, Prices
+from leporello.usage import money
 
 LONG_TTL = "1h"
 VENDORS_WITH_CACHE = {"anthropic": (0.1, 1.25), "openai": (0.1, 1.25), "google": (0.1, 1.0), "deepseek": (0.02, 1.0)}
@@ -49,7 +50,7 @@ class PriceTable:
         """Units in dollars, or in tokens where nobody knows the price."""
         if self.dollars is None:
             return f"{units:,.0f} tokens"
-        return f"${units * self.dollars / 1_000_000:.4f}"
+        return money(units * self.dollars / 1_000_000)
 
     def converted(self, units: float, table: PriceTable) -> float:
         """Units of another table as those of this one that are worth the same; the same where a price is not known."""

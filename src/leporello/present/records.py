@@ -10,12 +10,13 @@ from msgspec import structs
 from leporello.errors import LeporelloError
 from leporello.events import CompactionReport, Outcome, runs
 from leporello.messages import Message, PartKind, calls_of, parts_of, result_id, role_of
-from leporello.present.text import duration, iso, money, percent, plural, short, words_of
+from leporello.present.text import duration, iso, percent, plural, short, words_of
 from leporello.providers.error_rules import ErrorKind
 from leporello.providers.errors import CallFailed
 from leporello.redact import redact
 from leporello.redact.messages import masked
 from leporello.store.records import Attempt, Hit, Insights, SessionRecord, StoredFold, StoredMessage, UsageTotals, View
+from leporello.usage import money
 
 ROUTINE = (Outcome.NOTHING_TO_DO, Outcome.NO_GAIN)
 """Automatic attempts that found nothing to do: not worth telling a person."""

@@ -172,13 +172,6 @@ def short_count(number: float) -> str:
     return f"{number:.0f}"
 
 
-def money(dollars: float) -> str:
-    """US dollars with as many digits as matter: `$0.0022`, `$4.02`, `$1,234`."""
-    if dollars >= 100:
-        return f"${dollars:,.0f}"
-    return f"${dollars:.2f}" if dollars >= 0.0995 or dollars == 0 else f"${dollars:.4f}".rstrip("0")
-
-
 def percent(share: float) -> str:
     """A share of one: `87%`, `2.4%`, `99.7%`; only all of it is `100%`."""
     if 0.995 <= share < 1:

@@ -10,11 +10,11 @@ from datetime import UTC, datetime, timedelta
 from leporello.config import Settings
 from leporello.gateway.auth import User
 from leporello.models.limits import limits_of
-from leporello.present.text import count, money, percent, short_count
+from leporello.present.text import count, percent, short_count
 from leporello.redact.messages import masked_value
 from leporello.store import Store
 from leporello.store.records import Insights, InsightsQuery, UsageTotals
-from leporello.usage import CanonicalUsage
+from leporello.usage import CanonicalUsage, money
 
 HEIGHT = 112  # pixels between the lowest and the highest figure
 TOP = 10

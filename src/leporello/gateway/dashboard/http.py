@@ -34,7 +34,6 @@ from leporello.present.text import (
     count,
     duration,
     iso,
-    money,
     percent,
     short_count,
     visible,
@@ -42,6 +41,7 @@ from leporello.present.text import (
     without_markdown,
 )
 from leporello.tokens import TokenCounter
+from leporello.usage import money
 
 PART_HEADER = "x-leporello-part"  # sent by our script: it wants the part alone, without the page around it
 MOST_FORM = 64 * 1024
