@@ -150,6 +150,7 @@ def _tells(text: str) -> bool:
     return (
         len(text) <= LONGEST_ANSWER
         and " " in text.strip()
+        and not _COURTESY.match(text)
         and not (_NO_ANSWER.search(text) or INTENT.search(text) or OFFER.search(text))
     )
 
@@ -247,6 +248,14 @@ _NO_ANSWER = lazy_regex(
     re.IGNORECASE,
 )
 """Headings, questions back, comments of code, rows of tables and courtesies answer nothing."""
+_COURTESY = lazy_regex(
+    r"\W{0,5}(?:(?:ha|oh|ah|hm+|great|absolutely|sure)\b\W{1,3})?(?:(?:that['’]?s |that is )?an? )?"
+    r"(?:good|great|fair|excellent|valid|interesting) (?:question|point|catch|idea)s?\W*$"
+    r"|\W{0,5}i(?:['’]ve| have) (?:checked|retrieved|reviewed|looked (?:up|into)|pulled up) (?!.*\b(?:and|but|that)\b)"
+    r"|\W{0,5}(?:(?:thanks|thank you|danke|vielen dank|merci|gracias|obrigad[oa]|grazie)\b|спасибо|谢谢|感谢|감사)",
+    re.IGNORECASE,
+)
+"""A sentence that thanks, praises or says that somebody looked, and tells nothing."""
 _SAYS_YES_OR_NO = lazy_regex(
     r"^\W{0,4}(?:(?:yes|no|yep|nope|correct|exactly|ja|nein|oui|non|sí|sim|não|да|нет)(?=\W{0,2}[,.:;!—–-])"
     r"|short answer\b|是的|不是|はい|いいえ|네|아니)|\*\*(?:yes|no)\b",

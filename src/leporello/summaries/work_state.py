@@ -13,7 +13,7 @@ from leporello.ledger.ranking import is_talk
 from leporello.ledger.units import ERROR, EXCEPTION, FAILED_TEST, INTENT, QUESTION
 from leporello.summaries.answers import agrees, is_open
 from leporello.summaries.handoff import HandoffLine, LineOrigin
-from leporello.summaries.requests import agreed_to, is_request
+from leporello.summaries.replies import agreed_to, is_request
 
 ACTION_CHARS = 110
 SAID_CHARS = 240
@@ -98,7 +98,7 @@ def blocked(ledger: Ledger, unseen: Collection[int]) -> list[HandoffLine]:
         return []
     if sum(action.number > last.number for action in ledger.actions) > MOST_SINCE:
         return []  # whoever goes on for that long isn't stopped by it
-    every = ledger.facts[last.number].units
+    every = [unit for unit in ledger.facts[last.number].units if not _PASSED.search(unit.text)]
     units = [unit for unit in every if ERROR.search(unit.text)]
     failed = [unit for unit in every if FAILED_TEST.search(unit.text) or _PLACE.search(unit.text)]
     named = {unit.position: unit for unit in failed[:MOST_FAILURES]}
@@ -107,6 +107,8 @@ def blocked(ledger: Ledger, unseen: Collection[int]) -> list[HandoffLine]:
     return [HandoffLine(unit.text.strip(), (last.number,), LineOrigin.TOOL) for _, unit in told]
 
 
+_PASSED = lazy_regex(r"^\s*(?:=== (?:RUN|CONT|PAUSE)|--- PASS|ok\b|PASS(?:ED)?\b|[✓✔√])")
+"""A line of a test that runs or passed: what it is called may sound like an error."""
 _PLACE = lazy_regex(r"^\S{1,200}\.\w{1,8}:\d{1,6}\b")
 """A line that begins with the place of a fault, as compilers and linters print it."""
 

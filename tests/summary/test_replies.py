@@ -1,0 +1,200 @@
+"""What a short message goes on with: the question, the offer or the proposal before it, or what it calls "this"."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from leporello.summaries.deterministic import SectionSource, plain_sections
+from leporello.summaries.episodes import done_so_far
+from leporello.summaries.handoff import Section
+from leporello.summaries.replies import PROPOSAL_CHARS, says_that_is_all
+from leporello.summaries.requests import active_task
+from leporello.summaries.sections import resolved_questions
+from leporello.summaries.work_state import blocked
+from tests.summary.test_what_held import ALL, EDIT, answer, call, ledger_of, told, user
+
+GATE = "Why does the gate of the barn swing open at night, and what would you do about it?"
+PLAN = """The latch is worn.
+
+## Best way: a second spring behind the latch
+
+1. Take the latch off.
+2. Put the spring in.
+
+"""
+
+
+def test_a_question_in_bold_with_a_word_behind_it_is_a_question() -> None:
+    asked = "**Want me to do it this way?** It needs no new bolts and takes an hour of work in the morning."
+    lines = told(active_task(ledger_of(EDIT, user(GATE), answer(PLAN + asked), user("yes")), ALL))
+    assert lines[0] == GATE
+    assert "a second spring behind the latch" in lines[1]
+    assert "1. Take the latch off.\n2. Put the spring in." in lines[1]
+    assert lines[2:] == [asked, "yes"]
+
+
+def test_an_agreement_is_told_with_what_was_proposed_without_a_question() -> None:
+    ledger = ledger_of(EDIT, user(GATE), answer(PLAN + "Nothing else has to change."), user("ok, let's do this"))
+    lines = told(active_task(ledger, ALL))
+    assert len(lines) == 3
+    assert "2. Put the spring in.\nNothing else has to change." in lines[1]
+    # Beside the fold the message still stands whole.
+    assert told(active_task(ledger, ())) == [GATE, "ok, let's do this"]
+
+
+@pytest.mark.parametrize("reply", ["yes please", "yes p[lease", "ok do that", "sure, both of them"])
+def test_an_agreement_is_told_with_what_was_offered(reply: str) -> None:
+    offer = "If you want, I can also oil the hinges and add a list of all keys."
+    lines = told(active_task(ledger_of(EDIT, user(GATE), answer(f"It is done.\n- {offer}"), user(reply))))
+    assert lines == [GATE, f"- {offer}", reply]
+
+
+def test_a_heading_is_no_question_and_no_offer() -> None:
+    said = "## Where should it go?\n\nBehind the latch.\n\n**More** (if you want to be nice):\n- a drop of oil"
+    lines = told(active_task(ledger_of(EDIT, user(GATE), answer(said), user("yes, let's add this"))))
+    assert lines == [GATE, "yes, let's add this"]
+
+
+def test_a_proposal_is_no_longer_than_what_was_meant() -> None:
+    long = "\n".join(f"- board {n} of the gate is painted twice and dried for a day" for n in range(40))
+    lines = told(active_task(ledger_of(EDIT, user(GATE), answer(f"{long}\n\nShall I?"), user("yes")), ALL))
+    assert len(lines[1]) <= PROPOSAL_CHARS + 40
+    assert "board 39" in lines[1]
+    assert "board 0 " not in lines[1]
+
+
+def test_a_reply_of_many_words_is_told_with_what_it_takes_up() -> None:
+    offers = "\n".join(
+        f"Booking B{n}:\n- from {place} on Monday\n- two seats"
+        for n, place in enumerate(["Ulm", "Bonn", "Kiel", "Graz"], 1)
+    )
+    reply = (
+        "Yes, booking B3 from Kiel is mine. I would like to move it to the day after, and take a seat by the window."
+    )
+    ledger = ledger_of(
+        user("Look up my bookings, please."), answer(f"{offers}\n\nWhich one do you want to change?"), user(reply)
+    )
+    proposed = told(active_task(ledger, ALL))[1]
+    assert "Kiel" in proposed
+    assert "Graz" not in proposed
+    assert "Ulm" not in proposed
+
+
+def test_lines_that_stood_apart_are_not_told_as_one_list() -> None:
+    said = "Booking B1 of the coach at noon:\n- from Ulm\n- from Bonn at noon by coach\n\nIs that the coach you mean?"
+    reply = "Yes, I mean the coach from Bonn at noon, and please keep two seats of it for me and my brother."
+    ledger = ledger_of(user("Look up my coach, please."), answer(said), user(reply))
+    assert told(active_task(ledger, ALL))[1] == "Booking B1 of the coach at noon: […]\n- from Bonn at noon by coach"
+
+
+def test_a_request_stands_behind_what_it_calls_this() -> None:
+    found = "Both hinges creak for one reason: the oil is older than the gate."
+    ledger = ledger_of(EDIT, user(GATE), answer(f"I looked at them.\n\n{found}"), user("Can you add this to NOTES.md?"))
+    assert told(active_task(ledger, ALL)) == [GATE, found, "Can you add this to NOTES.md?"]
+    named = "where is `latch_of` and what is it used for?"
+    assert told(active_task(ledger_of(EDIT, user(GATE), answer(found), user(named)), ALL)) == [named]
+
+
+def test_what_was_said_before_the_last_request_is_not_what_a_reply_means() -> None:
+    ledger = ledger_of(
+        EDIT,
+        user("Please paint the gate of the barn red."),
+        answer("Done. If you want, I can oil the hinges too."),
+        user("Now write all that you know of the barn into a file."),
+        call("terminal", "x", command="ls"),
+        user("OK, continue"),
+    )
+    assert told(active_task(ledger, ALL)) == ["Now write all that you know of the barn into a file.", "OK, continue"]
+
+
+def test_a_few_words_that_take_one_of_two_things_are_told_with_the_question() -> None:
+    asked = "Shall it be a minor change of the gate, or a patch?"
+    ledger = ledger_of(EDIT, user(GATE), answer(asked), user("minor, this is a big change"))
+    assert told(active_task(ledger))[-2:] == [asked, "minor, this is a big change"]
+
+
+def test_a_reason_that_was_asked_for_is_told_with_the_request() -> None:
+    request = "I'd also like to cancel the coach of Friday, the one with the number NQ55."
+    ledger = ledger_of(
+        user(request), answer("What is the reason for it?"), user("This one is also due to a change of plan.")
+    )
+    assert told(active_task(ledger)) == [
+        request,
+        "What is the reason for it?",
+        "This one is also due to a change of plan.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "No, that's all for now. Thank you for your help.",
+        "That’s everything I needed to do today.",
+        "No, nothing else, thanks!",
+        "Nein danke, das war alles.",
+        "C'est tout, merci.",
+        "就这些，谢谢。",
+    ],
+)
+def test_nothing_is_at_hand_when_that_is_all(text: str) -> None:
+    ledger = ledger_of(user("Send the lamp back please, it is too dark."), answer("It is done."), user(text))
+    assert active_task(ledger) == []
+
+
+@pytest.mark.parametrize(
+    "text", ["That's all good, now oil the hinges.", "Is that all?", "That's all I need for it. Can you book it now?"]
+)
+def test_more_is_wanted_when_more_is_said(text: str) -> None:
+    assert not says_that_is_all(text)
+
+
+def test_a_command_that_nothing_was_typed_behind_asks_for_nothing() -> None:
+    left = "<command-name>/exit</command-name>\n<command-message>exit</command-message>\n<command-args></command-args>"
+    ledger = ledger_of(EDIT, user(GATE), answer("The latch is worn."), user(left))
+    assert [ask.text for ask in ledger.asks] == [GATE]
+
+
+def test_names_of_tests_that_passed_block_nothing() -> None:
+    name = "TestGate/unknown_key_returns_error"
+    printed = f"Exit code 137\n=== RUN   {name}\n--- PASS: {name}\nok  barn/gate 0.4s"
+    ledger = ledger_of(user("Run the tests of the gate."), call("terminal", printed, command="go test ./gate -v"))
+    assert not any("unknown_key" in line for line in told(blocked(ledger, ALL)))
+
+
+@pytest.mark.parametrize(
+    "empty",
+    [
+        "Ha, good question.",
+        "Thank you for your patience with the latch of the barn door.",
+        "I've checked the latch of the barn door for its spring.",
+    ],
+)
+def test_courtesy_answers_no_question(empty: str) -> None:
+    asked = "Where does the latch of the barn door get its spring from?"
+    ledger = ledger_of(EDIT, user(asked), answer(f"{empty}\n\nIt takes it from `gate.toml`."))
+    assert told(resolved_questions(ledger, ALL)) == [f"“{asked}” → It takes it from `gate.toml`."]
+
+
+def test_a_question_that_is_asked_again_is_not_resolved() -> None:
+    asked = "any ideas why the hinges of the gate are creaking?"
+    ledger = ledger_of(
+        EDIT, user(asked), answer("The hinges of the gate are creaking from the cold."), user("try it out yourself")
+    )
+    made = plain_sections(SectionSource(ledger, ALL), 4_000, len)
+    assert made[Section.ACTIVE_TASK][0].text == asked
+    assert not made.sections.get(Section.RESOLVED)
+
+
+def test_what_was_done_for_the_request_at_hand_is_told_before_the_story_has_it() -> None:
+    ledger = ledger_of(
+        EDIT,
+        user("Paint the gate and the door of the barn, and run the tests."),
+        call("edit_file", path="barn/gate.py", old_string="x", new_string="y"),
+        call("terminal", "12 passed in 2s", command="pytest -q"),
+    )
+    assert told(done_so_far(ledger, range(1, 4))) == ["Done so far: changed barn/gate.py; pytest -q → 12 passed in 2s"]
+    # The story has all of it.
+    assert done_so_far(ledger, ALL) == []
+    assert json.dumps(told(plain_sections(SectionSource(ledger, ALL), 4_000, len)[Section.COMPLETED])).count("gate.py")
