@@ -22,6 +22,7 @@ from leporello.ledger.units import CHOICE, OFFER, QUESTION
 from leporello.ledger.values import unmarked
 from leporello.summaries.answers import agrees, is_claim, unsettled
 from leporello.summaries.handoff import HandoffLine, LineOrigin
+from leporello.summaries.replies import last_spoken, referent, refers
 
 MOST_DECISIONS = 24
 DECISION_WORDS = 6
@@ -35,7 +36,7 @@ class Decision(NamedTuple):
     reason: UnitFacts | None
     """The next sentence, where it says why."""
     option: str = ""
-    """What the user took by its number."""
+    """What the user took by its number or by "this"."""
 
     @property
     def text(self) -> str:
@@ -54,7 +55,12 @@ def decisions_among(units: Iterable[RankedUnit], ledger: Ledger) -> list[Decisio
 
 
 def _option(unit: RankedUnit, ledger: Ledger) -> str:
-    return option_named(ledger, unit.number, unit.text).text if unit.role == "user" else ""
+    """What the user took by its number, or by "this"."""
+    if unit.role != "user":
+        return ""
+    named = option_named(ledger, unit.number, unit.text).text
+    spoken = 0 if named or not refers(unit.text) else last_spoken(ledger, unit.number)
+    return one_line(referent(ledger, spoken).text.strip("*#-| "), LISTED_CHARS) if spoken else named
 
 
 def _not_settled(ledger: Ledger) -> set[int]:
@@ -163,7 +169,7 @@ _OBSERVES = lazy_regex(
 )
 """What is one way and should be another: found while working, not chosen."""
 _CHOOSES = lazy_regex(
-    r"\b(?:let['’]?s (?:go|use|keep|do|stick|leave|skip|drop|make|store|move|rename|not)|go (?:with|for)"
+    r"\b(?:let['’]?s (?:go|use|keep|do|stick|leave|skip|drop|make|store|move|rename|not)|(?<!good to )go (?:with|for)"
     r"|i(?:['’]?d| would)? prefer\w?|(?:option|variant|approach) #?\w{1,2}|rather (?:than|not)|stick (?:with|to)"
     r"|we(?:['’]ll| will) (?:use|keep|go|do|stick|drop|not)"
     r"|(?:use|do|take|keep|make|put) [^.]{1,60} instead|do nothing|nehmen wir|lieber"

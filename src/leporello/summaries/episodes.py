@@ -209,8 +209,11 @@ def plan_lines(ledger: Ledger) -> tuple[list[HandoffLine], list[HandoffLine]]:
     """The open steps of the agent's own plan, as it last stood: those under way, and those still to come."""
     kept = max((step.number for step in ledger.plan), default=0)
     since = [ask for ask in ledger.asks if ask.number > kept and not is_reply(ask.text)]
-    if len(since) > MOST_ASKS_SINCE:
-        return [], []  # nobody kept it up
+    owner = next((ask for ask in reversed(ledger.asks) if ask.number < kept), None)
+    closed = owner is not None and (owner.answered_by or 0) > kept
+    others = closed and any(ask.answered_by and not ask.cancelled and not is_question(ledger, ask) for ask in since)
+    if others or len(since) > MOST_ASKS_SINCE:
+        return [], []  # nobody kept it up: its request was closed, and other work was begun and ended since
     begun: list[HandoffLine] = []
     waiting: list[HandoffLine] = []
     for step in ledger.plan:

@@ -18,6 +18,8 @@ from leporello.text_features.words import STOP_WORDS
 PROPOSAL_CHARS, REFERENT_CHARS = 500, 240
 MOST_REPLIES = 8
 """How far back the request is looked for that a reply goes on with."""
+MOST_ASIDES = 2
+"""The last thing that was said, and the request before it: what is older was another matter."""
 LAST_WORDS = 3
 """Sentences at the end of a message, among which a question waits for its answer."""
 MOST_ANSWER_WORDS, MOST_REFERRING_WORDS = 12, 12
@@ -65,7 +67,7 @@ def gone_on_with(ledger: Ledger, reply: Ask | None) -> list[Ask]:
         and not (agrees(ask.text) and len(ask.text) <= ANSWER_CHARS // 2)
         and not _only_answers(ledger, ask)
     ]
-    requests = [ask for ask in said if is_request(ask.text)]
+    requests = [ask for ask in said[-MOST_ASIDES:] if is_request(ask.text)]
     chain = {*said[-1:], *requests[-1:]}
     first = min(chain, key=lambda ask: ask.number, default=None)
     if first is not None and agrees(first.text):

@@ -133,6 +133,7 @@ def pending_asks(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
         and ask.number in covered
         and not is_reply(ask.text)
         and not _only_rules(ask)
+        and not _DOES_IT_HIMSELF.match(ask.text)
         and not any(_repeats(later.text, ask.text) for later in ledger.asks[place + 1 : place + RECENT_ASKS])
         and (ask.number in recent or not (dealt_with(ledger, ask) or ledger.was_worked_on(place)))
         and not (len(ledger.asks) - place > STALE and _was_begun(ledger, ask))
@@ -183,6 +184,12 @@ def _only_rules(ask: Ask) -> bool:
     return bool(sentences) and all(read(sentence).kind in _STANDING for sentence in sentences)
 
 
+_DOES_IT_HIMSELF = lazy_regex(
+    r"\W{0,4}(?:(?:ok(?:ay)?|yes|alright|good|fine|hmm?)\W{1,3}){0,2}(?:let me|i['’]?ll|i will|i['’]?m going to"
+    r"|ich werde|je vais|voy a|vou)\b(?!.{0,400}(?:[?？]|\b(?:please|can you|could you|then you|bitte)\b))",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What the user is about to do, and asks nobody for."""
 _SENTENCES = lazy_regex(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
 _STANDING = (RuleKind.CONSTRAINT, RuleKind.PREFERENCE)
 

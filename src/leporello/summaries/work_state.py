@@ -10,7 +10,7 @@ from leporello.ledger.calls import common_folder, inside, one_line, state_of
 from leporello.ledger.facts import MessageFacts
 from leporello.ledger.ledger import Action, Ledger
 from leporello.ledger.ranking import is_talk
-from leporello.ledger.units import ERROR, EXCEPTION, FAILED_TEST, INTENT, QUESTION
+from leporello.ledger.units import ERROR, EXCEPTION, FAILED_TEST, INTENT, QUESTION, sentences_of
 from leporello.summaries.answers import agrees, is_open
 from leporello.summaries.handoff import HandoffLine, LineOrigin
 from leporello.summaries.replies import agreed_to, is_request
@@ -184,7 +184,9 @@ def things_left(ledger: Ledger) -> list[HandoffLine]:
 
 
 def _named(text: str, known: Mapping[str, str]) -> list[str]:
-    return [name for name in _NAME.findall(text) if name in known]
+    """The things that a text names, without those of which it says that nothing is to be done about them."""
+    told = (sentence for sentence in sentences_of(text) if not _LEAVES.search(sentence))
+    return [name for sentence in told for name in _NAME.findall(sentence) if name in known]
 
 
 def _is_thing(about: str) -> bool:
@@ -194,6 +196,11 @@ def _is_thing(about: str) -> bool:
 
 
 _NAME = lazy_regex(r"#?\b[A-Za-z0-9][\w-]{2,40}")
+_LEAVES = lazy_regex(
+    r"\b(?:can['’]?t|cannot|couldn['’]?t|won['’]?t|don['’]?t|do not|not|no longer|keep|leave)\b"
+    r"|\b(?:nicht|kein\w{0,2}|pas|no|não|non)\b[^.]{0,40}\b(?:storn|änder|annul|cancel|cambi|modif)|не |不",
+    re.IGNORECASE,
+)
 _IS_OVER = lazy_regex(r"cancel|request|refund|clos|complet|resolv|done|paid", re.IGNORECASE)
 """States of what nothing is left to be done about."""
 _WHO = lazy_regex(r"user|customer|account|client|member|profile|passenger|product|flight|catalog", re.IGNORECASE)
