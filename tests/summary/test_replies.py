@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from leporello.summaries.deterministic import SectionSource, plain_sections
-from leporello.summaries.episodes import done_so_far
+from leporello.summaries.deterministic import SectionSource, build, plain_sections
+from leporello.summaries.episodes import done_so_far, plan_lines
 from leporello.summaries.handoff import Section
 from leporello.summaries.replies import PROPOSAL_CHARS, says_that_is_all
-from leporello.summaries.requests import active_task
+from leporello.summaries.requests import active_task, goal, pending_asks
 from leporello.summaries.sections import resolved_questions
-from leporello.summaries.work_state import blocked
+from leporello.summaries.work_state import blocked, things_left
 from tests.summary.test_what_held import ALL, EDIT, answer, call, ledger_of, told, user
 
 GATE = "Why does the gate of the barn swing open at night, and what would you do about it?"
@@ -198,3 +198,78 @@ def test_what_was_done_for_the_request_at_hand_is_told_before_the_story_has_it()
     # The story has all of it.
     assert done_so_far(ledger, ALL) == []
     assert json.dumps(told(plain_sections(SectionSource(ledger, ALL), 4_000, len)[Section.COMPLETED])).count("gate.py")
+
+
+@pytest.mark.parametrize("text", ["Great, thank you for finalizing the booking. ###STOP###", "Thanks so much for it!"])
+def test_nothing_but_thanks_is_no_task(text: str) -> None:
+    assert says_that_is_all(text)
+    assert not says_that_is_all(f"{text[:5]}, add the tests too.")
+
+
+@pytest.mark.parametrize("asked", ["What would you like to work on next?", "Is there anything else?", "## What now?"])
+def test_a_question_that_holds_nothing_out_is_no_part_of_the_task(asked: str) -> None:
+    said = "ok so with the oil on the hinges only, the gate of the barn obviously still creaks in the night"
+    assert told(active_task(ledger_of(EDIT, user(GATE), answer(f"That is done.\n\n{asked}"), user(said)))) == [said]
+
+
+def test_an_older_request_is_not_what_a_yes_goes_on_with() -> None:
+    ledger = ledger_of(
+        EDIT,
+        user("Can you look for more hinges of this kind and add them?"),
+        EDIT,
+        answer("Added."),
+        user("Does our list name the oil of each hinge, and if not, why not?"),
+        answer("It does now."),
+        user("Does our list have a field for the screws, too, and for what else?"),
+        answer("It has. Should I add examples?"),
+        user("yes please"),
+    )
+    assert [line.sources[0] for line in active_task(ledger)] == [9, 10, 11]
+
+
+def test_a_decision_by_this_says_what_it_means() -> None:
+    found = "Callers take the latch from the store, and never from the gate itself."
+    ledger = ledger_of(EDIT, user(GATE), answer(f"A proposal.\n\n{found}"), user("ok, let's do this"), EDIT)
+    made = build(ledger, ALL, 4_000, len)
+    assert any(line.text == f"ok, let's do this (“{found}”)" for line in made[Section.DECISIONS])
+
+
+def test_what_the_user_does_himself_is_no_open_request() -> None:
+    later = [call("terminal", "x", command="ls"), user("Oil the hinges now."), answer("Done.")]
+    himself = ledger_of(EDIT, user("ok, let me try the light paint on the gate real quick"), *later)
+    assert pending_asks(himself, ALL) == []
+    asked = ledger_of(EDIT, user("I'll paint the gate by hand. what's next on the list of the barn?"), *later)
+    assert len(pending_asks(asked, ALL)) == 1
+
+
+def order(name: str) -> list[dict]:
+    return call("get_order", json.dumps({"order_id": name, "user_id": "ann_12", "status": "open"}), order_id=name)
+
+
+def test_things_that_are_to_stay_as_they_are_are_not_left_to_do() -> None:
+    known = [message for name in ("#W11", "#W22", "#W33") for message in order(name)]
+    ledger = ledger_of(user("I understand that #W11 can't be cancelled. Please change #W22 and #W33."), known)
+    assert told(things_left(ledger)) == ["Asked for and not changed yet: #W22, #W33"]
+    asked = "Order #W11 went to your new address. Shall I send #W22 and #W33 there as well?"
+    ledger = ledger_of(user("Please look at my orders."), known, answer(asked), user("Yes, please do that."))
+    assert told(things_left(ledger)) == ["Asked for and not changed yet: #W22, #W33"]
+
+
+def test_a_plan_of_a_closed_request_is_not_told_after_other_work() -> None:
+    todo = call("update_plan", plan=[{"step": "Write docs", "status": "pending"}])
+    first = [user("First the gate, then the docs of it please."), todo, answer("The gate is done.")]
+    assert told(plan_lines(ledger_of(*first))[1]) == ["Write docs"]
+    other = [user("Now paint the door of the barn, please."), EDIT, answer("Painted.")]
+    assert plan_lines(ledger_of(*first, *other)) == ([], [])
+
+
+def test_a_question_that_was_answered_is_no_goal() -> None:
+    ledger = ledger_of(user("How do I open the gate of the barn?"), answer("By the latch."), EDIT, user("Oil it."))
+    assert goal(ledger, ALL) == []
+
+
+def test_a_field_of_a_record_answers_less_than_a_sentence() -> None:
+    asked = "Are there coaches that leave Ulm after 11 in EST, and when?"
+    said = "Arrival: 08:30 PM EST\n\nTwo coaches leave Ulm after 11."
+    ledger = ledger_of(EDIT, user(asked), answer(said))
+    assert told(resolved_questions(ledger, ALL))[0].endswith("→ Two coaches leave Ulm after 11.")

@@ -86,13 +86,16 @@ def _changed_files(ledger: Ledger, ask: Ask) -> bool:
 def answer_to(ledger: Ledger, ask: Ask) -> str:
     """The sentence that answers: with most words of what was asked, the first of these; a yes or no before others.
 
-    Items of lists answer less than sentences. Where the last message only goes on from the answer, it stands before.
+    Items of lists and fields of records answer less than sentences. Where the last message only goes on from the
+    answer, it stands before.
     """
     asked = {word for word in words_of(ask.text) if len(word) > 2}
 
     def fit(text: str) -> tuple[bool, int]:
         shared = len(asked.intersection(words_of(text)))
-        return bool(shared and _SAYS_YES_OR_NO.search(text)), shared - ITEM_LESS * bool(_ITEM.match(text))
+        return bool(shared and _SAYS_YES_OR_NO.search(text)), shared - ITEM_LESS * bool(
+            _ITEM.match(text) or _FIELD.match(text)
+        )
 
     best = ""
     for units in _told(ledger, ask):
@@ -234,6 +237,8 @@ _AGREES = lazy_regex(
 HEADS_OR_ASKS = lazy_regex(r"[?？:：]\W*$|^#")
 _LAST_SENTENCE = lazy_regex(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
 _ITEM = lazy_regex(r"^(?:[-*•>]|\d{1,2}[.)]) ")
+_FIELD = lazy_regex(r"\**[A-Z][\w /]{1,30}\**:\**\s.{1,40}$")
+"""A name and its value: one of many lines of what was listed."""
 _NAMES = lazy_regex(r"`|\d|\b[a-z]+[A-Z_.]\w")
 _THANKS = lazy_regex(
     r"^\W{0,5}(?:(?:thanks|thank you|great|good (?:point|idea|question)|danke|merci|gracias|obrigad[oa]|grazie)\b"

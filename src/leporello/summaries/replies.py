@@ -19,7 +19,7 @@ PROPOSAL_CHARS, REFERENT_CHARS = 500, 240
 MOST_REPLIES = 8
 """How far back the request is looked for that a reply goes on with."""
 MOST_ASIDES = 2
-"""The last thing that was said, and the request before it: what is older was another matter."""
+"""The last thing that was said, and the request before it: what is older and was dealt with is another matter."""
 LAST_WORDS = 3
 """Sentences at the end of a message, among which a question waits for its answer."""
 MOST_ANSWER_WORDS, MOST_REFERRING_WORDS = 12, 12
@@ -67,13 +67,20 @@ def gone_on_with(ledger: Ledger, reply: Ask | None) -> list[Ask]:
         and not (agrees(ask.text) and len(ask.text) <= ANSWER_CHARS // 2)
         and not _only_answers(ledger, ask)
     ]
-    requests = [ask for ask in said[-MOST_ASIDES:] if is_request(ask.text)]
+    requests = [
+        ask for ask in said if is_request(ask.text) and (ask in said[-MOST_ASIDES:] or not _was_done(ledger, ask))
+    ]
     chain = {*said[-1:], *requests[-1:]}
     first = min(chain, key=lambda ask: ask.number, default=None)
     if first is not None and agrees(first.text):
         place = said.index(first)
         chain.update(said[max(0, place - 1) : place])
     return sorted(chain, key=lambda ask: ask.number)
+
+
+def _was_done(ledger: Ledger, ask: Ask) -> bool:
+    """Whether files were changed for a request, and the assistant closed it."""
+    return ask.answered_by is not None and ledger.was_worked_on(ledger.asks.index(ask))
 
 
 def _only_answers(ledger: Ledger, ask: Ask) -> bool:
@@ -115,7 +122,7 @@ def last_question(ledger: Ledger, before: int, *, offers: bool) -> list[HandoffL
     """What the assistant asked last, when it asked something; or what it offered, for a yes to "these"."""
     number = last_spoken(ledger, before)
     units = ledger.facts[number].units if number else ()
-    said = [unit.text for unit in units if _ASKS.search(unit.text) and not unit.text.startswith("#")]
+    said = [unit.text for unit in units if _ASKS.search(unit.text) and not _HOLDS_NOTHING_OUT.search(unit.text)]
     said = said or [unit.text for unit in units[-LAST_WORDS:] if ASKS_FOR.search(unit.text)]
     said = said or [
         unit.text for unit in units if offers and _OFFERS.search(unit.text) and not HEADS_OR_ASKS.search(unit.text)
@@ -125,6 +132,14 @@ def last_question(ledger: Ledger, before: int, *, offers: bool) -> list[HandoffL
 
 _ASKS = lazy_regex(r"[?？](?:\W*$|[*_]{1,3}\s)")
 """A question at the end, or one that is printed bold with a word about it behind it."""
+_HOLDS_NOTHING_OUT = lazy_regex(
+    r"^#|\b(?:what(?:['’]s| is| would| do| should| can)\b[^.?]{0,60}\b(?:next|now|else|today)"
+    r"|(?:any|some)thing (?:else|more)|how (?:can|may) i (?:help|assist))\b"
+    r"|\b(?:was|womit)\b[^.?]{0,60}\b(?:als nächstes|noch)\b|\bautre chose\b|\balgo más\b|\bmais alguma coisa\b"
+    r"|\bqualcos['’]altro\b|что-нибудь ещё|还有什么|他に何か",
+    re.IGNORECASE,
+)
+"""A heading, or a question that leaves it to the user what comes next: no yes answers it."""
 _REFERS = lazy_regex(r"\b(?:these|those|them|that|this|it|both|above|again)\b(?!['’])", re.IGNORECASE)
 _NAMES = lazy_regex(r"[`#]|\w[A-Z_./]\w|[\w/]\.\w")
 _OFFERS = lazy_regex(
@@ -215,10 +230,13 @@ def referent(ledger: Ledger, number: int) -> HandoffLine:
     return HandoffLine(told[-1] if told else "", (number,), LineOrigin.ASSISTANT)
 
 
-def agreed_to(ledger: Ledger, ask: Ask) -> str:
-    """The words of the assistant that a yes of the user agrees to."""
+def agreed_to(ledger: Ledger, ask: Ask) -> list[str]:
+    """What the assistant said that a yes of the user agrees to: the question first, then all of its message."""
     number = last_spoken(ledger, ask.number) if agrees(ask.text) else 0
-    return "\n".join(unit.text for unit in ledger.facts[number].units) if number else ""
+    if not number:
+        return []
+    asked = [line.text for line in last_question(ledger, ask.number, offers=False)]
+    return [*asked, "\n".join(unit.text for unit in ledger.facts[number].units)]
 
 
 def is_request(text: str) -> bool:
@@ -227,9 +245,10 @@ def is_request(text: str) -> bool:
 
 
 def says_that_is_all(text: str) -> bool:
-    """Whether a message ends the conversation: nothing more is wanted."""
-    ends = len(text) <= ANSWER_CHARS and _THAT_IS_ALL.search(text) is not None
-    return ends and not (QUESTION.search(text) or _CAN_YOU.search(text))
+    """Whether a message ends the conversation: nothing more is wanted, or it is nothing but thanks."""
+    if len(text) > ANSWER_CHARS or QUESTION.search(text) or _CAN_YOU.search(text):
+        return False
+    return _THAT_IS_ALL.search(text) is not None or _ONLY_THANKS.match(text) is not None
 
 
 _THAT_IS_ALL = lazy_regex(
@@ -238,6 +257,15 @@ _THAT_IS_ALL = lazy_regex(
     r"|\b(?:nothing (?:else|more|further)|no(?:thing)? (?:further|more) (?:questions?|help))\b"
     r"|\bdas (?:ist|war|wäre)(?:['’]?s)? alles\b|\bc['’]est tout\b|\beso es todo\b|\b(?:é|era) (?:só isso|tudo)\b"
     r"|\bè tutto\b|это всё|больше ничего|就这些|没有(?:别的|其他)了|以上です|それだけです|그게 다",
+    re.IGNORECASE,
+)
+
+
+_ONLY_THANKS = lazy_regex(
+    r"\W{0,4}(?:(?:great|perfect|awesome|excellent|wonderful|ok(?:ay)?|super|toll|parfait|perfecto)\W{1,3}){0,2}"
+    r"(?:thanks?(?: you)?|danke|vielen dank|merci|gracias|obrigad[oa]|grazie)"
+    r"(?: (?:so|very) much| again| a lot| sehr| beaucoup)?(?: (?:for|für|pour|por|per) [^,.;:!?\n]{1,80})?"
+    r"[.! ]{0,5}(?:#{2,3}\w{1,20}#{2,3})?\s{0,3}$",
     re.IGNORECASE,
 )
 

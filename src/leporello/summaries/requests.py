@@ -15,7 +15,7 @@ from leporello.ledger.ranking import is_talk
 from leporello.ledger.rules import MESSAGES_LOOKED_AT, RuleKind, is_small_talk, read
 from leporello.ledger.units import CUT_MARK, QUESTION, clip
 from leporello.ledger.user_text import without_tags
-from leporello.summaries.answers import agrees, is_open, is_reply
+from leporello.summaries.answers import agrees, is_open, is_question, is_reply
 from leporello.summaries.decisions import option_named
 from leporello.summaries.handoff import HandoffLine, LineOrigin
 from leporello.summaries.replies import (
@@ -203,7 +203,8 @@ def goal(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
         return []
     since = [ask for ask in ledger.asks if ask.number > first.number and not is_reply(ask.text)]
     # Where files are worked on, one request follows the other: the first was reached long ago.
-    reached = bool(ledger.files) and first.answered_by is not None and len(since) > MOST_STEPS
+    answered = bool(ledger.files) and first.answered_by is not None
+    reached = answered and (len(since) > MOST_STEPS or is_question(ledger, first))
     return [] if reached else [ask_line(first, most=GOAL_CHARS)]
 
 

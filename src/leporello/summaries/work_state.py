@@ -166,7 +166,8 @@ def things_left(ledger: Ledger) -> list[HandoffLine]:
     asked: dict[str, int] = {}
     for ask in ledger.asks:
         if not ask.cancelled and (is_request(ask.text) or agrees(ask.text)):
-            named = _named(ask.text, known) or _named(agreed_to(ledger, ask), known)
+            said = (ask.text, *agreed_to(ledger, ask))
+            named = next(filter(None, (_named(text, known) for text in said)), [])
             asked |= {name: ask.number for name in named if name not in asked}
     changed = {
         name: action.number
