@@ -273,3 +273,36 @@ def test_a_field_of_a_record_answers_less_than_a_sentence() -> None:
     said = "Arrival: 08:30 PM EST\n\nTwo coaches leave Ulm after 11."
     ledger = ledger_of(EDIT, user(asked), answer(said))
     assert told(resolved_questions(ledger, ALL))[0].endswith("→ Two coaches leave Ulm after 11.")
+
+
+def test_a_yes_is_told_with_all_that_was_said_of_the_matter_at_hand() -> None:
+    """Whoever is served tells what is wanted bit by bit; what was done before it is another matter."""
+    request = "I would like to change the name on the booking to mine, and to add three bags to it."
+    before = [user("Please send my lamp #W11 back to the shop, it is too dark for me."), order("#W11")]
+    done = call("return_items", json.dumps({"order_id": "#W11", "status": "return requested"}), order_id="#W11")
+    asked = "Please confirm: the new name, three bags, $209 on the card. Do you confirm?"
+    ledger = ledger_of(
+        *before,
+        done,
+        answer("It is on its way."),
+        user(request),
+        answer("That costs $209. Which card would you like to use for it?"),
+        user("I would like to use the gift card with the $280 that I still have on it for all of that."),
+        answer(asked),
+        user("Yes, I confirm these changes."),
+    )
+    lines = told(active_task(ledger))
+    assert lines[0] == request
+    assert "$280" in lines[1]
+    assert lines[2:] == ["Do you confirm?", "Yes, I confirm these changes."]
+
+
+def test_what_is_called_by_its_number_at_the_end_is_told() -> None:
+    second = "2. **The real fault:** the spring is taken from the gate itself. It should be from the barn."
+    found = f"1. The latch is worn.\n{second}\n3. No oil."
+    ledger = ledger_of(
+        EDIT, user(GATE), answer(f"{found}\n\nShould I?"), user("yeah let's begin anew, and then add a fix for 2")
+    )
+    lines = told(active_task(ledger, ALL))
+    assert "the spring is taken from the gate itself" in lines[1]
+    assert "The latch is worn" not in lines[1]

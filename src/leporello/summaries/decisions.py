@@ -115,7 +115,7 @@ def option_named(ledger: Ledger, number: int, text: str) -> HandoffLine:
     """What the assistant had called by the number that a message of the user names; of a bare heading its items too."""
     before = max((ask.answered_by for ask in ledger.asks if ask.answered_by and ask.answered_by < number), default=0)
     told = [known.text for known in ledger.facts[before].units] if before in ledger.facts else []
-    named, bare = _NAMED_OPTION.search(text), _BARE_NUMBER.match(text)
+    named, bare = _NAMED_OPTION.search(text), _BARE_NUMBER.match(text) or _NUMBER_LAST.search(text)
     if named:
         wanted = named[0].casefold().replace("#", "")
         place = next((place for place, known in enumerate(told) if _is_called(known, wanted)), len(told))
@@ -124,6 +124,8 @@ def option_named(ledger: Ledger, number: int, text: str) -> HandoffLine:
     else:
         return HandoffLine("")
     meant = told[place : place + 1]
+    if meant and _ITEM_NUMBER.fullmatch(meant[0]):
+        meant = told[place + 1 : place + 2]  # its sentence stands behind its number
     if meant and _IS_HEADING.search(meant[0]):
         meant += takewhile(lambda known: not _NAMED_OPTION.search(known), told[place + 1 :])
     said = "; ".join(known.strip("*#-| ") for known in meant)
@@ -141,6 +143,9 @@ _BARE_NUMBER = lazy_regex(
     r"\W{0,3}(?:(?:ok(?:ay)?|yes|let['’]?s|do|go (?:with|for)|take|number|nummer|no\.?|nr\.?)\W{1,2}){0,3}#?(\d{1,2})"
     r"(?=$|[,.;!]?\s(?!\d|(?:files?|lines?|times?|more|days?|hours?|minutes?|weeks?|tests?|errors?|items?|x)\b))",
     _I,
+)
+_NUMBER_LAST = lazy_regex(
+    r"\b(?:fix|fix for|do|issue|point|number|bug|item|problem|punkt|nummer|point|punto)[ #]{1,2}(\d{1,2})\W{0,3}$", _I
 )
 _ITEM_NUMBER = lazy_regex(r"[*#| ]{0,4}(\d{1,2})(?:[.)]|\s*\|)")
 

@@ -10,6 +10,7 @@ from leporello.lazy_regex import lazy_regex
 from leporello.ledger.facts import UnitFacts
 from leporello.ledger.importance import words_of
 from leporello.ledger.ledger import Ask, Ledger
+from leporello.ledger.ranking import is_talk
 from leporello.ledger.units import CUT_MARK, QUESTION
 from leporello.summaries.answers import ANSWER_CHARS, HEADS_OR_ASKS, agrees, is_reply
 from leporello.summaries.handoff import HandoffLine, LineOrigin
@@ -20,6 +21,7 @@ MOST_REPLIES = 8
 """How far back the request is looked for that a reply goes on with."""
 MOST_ASIDES = 2
 """The last thing that was said, and the request before it: what is older and was dealt with is another matter."""
+MOST_OF_MATTER = 4
 LAST_WORDS = 3
 """Sentences at the end of a message, among which a question waits for its answer."""
 MOST_ANSWER_WORDS, MOST_REFERRING_WORDS = 12, 12
@@ -67,6 +69,8 @@ def gone_on_with(ledger: Ledger, reply: Ask | None) -> list[Ask]:
         and not (agrees(ask.text) and len(ask.text) <= ANSWER_CHARS // 2)
         and not _only_answers(ledger, ask)
     ]
+    if reply is not None and not ledger.files and not is_talk(ledger):
+        return _since_the_last_act(ledger, said, reply)
     requests = [
         ask for ask in said if is_request(ask.text) and (ask in said[-MOST_ASIDES:] or not _was_done(ledger, ask))
     ]
@@ -76,6 +80,13 @@ def gone_on_with(ledger: Ledger, reply: Ask | None) -> list[Ask]:
         place = said.index(first)
         chain.update(said[max(0, place - 1) : place])
     return sorted(chain, key=lambda ask: ask.number)
+
+
+def _since_the_last_act(ledger: Ledger, said: list[Ask], reply: Ask) -> list[Ask]:
+    """What was said of the matter at hand: whoever is served tells what is wanted bit by bit, as he is asked."""
+    acts = (action.number for action in ledger.actions if action.number < reply.number and not action.failed)
+    last = max(acts, default=0)
+    return [ask for ask in said if ask.number > last][-MOST_OF_MATTER:] or said[-1:]
 
 
 def _was_done(ledger: Ledger, ask: Ask) -> bool:
