@@ -306,3 +306,10 @@ def test_what_is_called_by_its_number_at_the_end_is_told() -> None:
     lines = told(active_task(ledger, ALL))
     assert "the spring is taken from the gate itself" in lines[1]
     assert "The latch is worn" not in lines[1]
+
+
+def test_a_request_that_was_worked_on_is_not_open_once_a_later_one_was_closed() -> None:
+    left = [user("Go on with the last door of the barn, please, and read the plan of it whole."), EDIT]
+    assert len(pending_asks(ledger_of(*left, user("How is the weather up there at the gate?"), EDIT), ALL)) == 1
+    closed = [user("I did the rest by hand. How do we solve it for the gate?"), answer("With a second spring.")]
+    assert pending_asks(ledger_of(*left, *closed, user("Oil the hinges now."), EDIT), ALL) == []

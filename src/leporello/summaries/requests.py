@@ -136,6 +136,7 @@ def pending_asks(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
         and not _DOES_IT_HIMSELF.match(ask.text)
         and not any(_repeats(later.text, ask.text) for later in ledger.asks[place + 1 : place + RECENT_ASKS])
         and (ask.number in recent or not (dealt_with(ledger, ask) or ledger.was_worked_on(place)))
+        and not (ledger.was_worked_on(place) and _was_left_behind(ledger, place))
         and not (len(ledger.asks) - place > STALE and _was_begun(ledger, ask))
     ]
     return [_with_supplement(ledger, ask) for ask in waiting[-MOST_PENDING:]]
@@ -155,6 +156,13 @@ def _with_supplement(ledger: Ledger, ask: Ask) -> HandoffLine:
 def _stems(text: str) -> set[str]:
     """The beginnings of a text's longer words: what two messages about one thing share."""
     return {word[:STEM] for word in words_of(text) if len(word) >= STEM}
+
+
+def _was_left_behind(ledger: Ledger, place: int) -> bool:
+    """Whether the assistant closed a request of some length that came later: what was done before it was enough."""
+    return any(
+        later.answered_by and not later.cancelled and not is_reply(later.text) for later in ledger.asks[place + 1 :]
+    )
 
 
 def _was_begun(ledger: Ledger, ask: Ask) -> bool:
