@@ -86,13 +86,16 @@ def _changed_files(ledger: Ledger, ask: Ask) -> bool:
 def answer_to(ledger: Ledger, ask: Ask) -> str:
     """The sentence that answers: with most words of what was asked, the first of these; a yes or no before others.
 
-    Items of lists answer less than sentences. Where the last message only goes on from the answer, it stands before.
+    Items of lists and fields of records answer less than sentences. Where the last message only goes on from the
+    answer, it stands before.
     """
     asked = {word for word in words_of(ask.text) if len(word) > 2}
 
     def fit(text: str) -> tuple[bool, int]:
         shared = len(asked.intersection(words_of(text)))
-        return bool(shared and _SAYS_YES_OR_NO.search(text)), shared - ITEM_LESS * bool(_ITEM.match(text))
+        return bool(shared and _SAYS_YES_OR_NO.search(text)), shared - ITEM_LESS * bool(
+            _ITEM.match(text) or _FIELD.match(text)
+        )
 
     best = ""
     for units in _told(ledger, ask):
@@ -150,6 +153,7 @@ def _tells(text: str) -> bool:
     return (
         len(text) <= LONGEST_ANSWER
         and " " in text.strip()
+        and not _COURTESY.match(text)
         and not (_NO_ANSWER.search(text) or INTENT.search(text) or OFFER.search(text))
     )
 
@@ -233,6 +237,8 @@ _AGREES = lazy_regex(
 HEADS_OR_ASKS = lazy_regex(r"[?？:：]\W*$|^#")
 _LAST_SENTENCE = lazy_regex(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
 _ITEM = lazy_regex(r"^(?:[-*•>]|\d{1,2}[.)]) ")
+_FIELD = lazy_regex(r"\**[A-Z][\w /]{1,30}\**:\**\s.{1,40}$")
+"""A name and its value: one of many lines of what was listed."""
 _NAMES = lazy_regex(r"`|\d|\b[a-z]+[A-Z_.]\w")
 _THANKS = lazy_regex(
     r"^\W{0,5}(?:(?:thanks|thank you|great|good (?:point|idea|question)|danke|merci|gracias|obrigad[oa]|grazie)\b"
@@ -247,6 +253,14 @@ _NO_ANSWER = lazy_regex(
     re.IGNORECASE,
 )
 """Headings, questions back, comments of code, rows of tables and courtesies answer nothing."""
+_COURTESY = lazy_regex(
+    r"\W{0,5}(?:(?:ha|oh|ah|hm+|great|absolutely|sure)\b\W{1,3})?(?:(?:that['’]?s |that is )?an? )?"
+    r"(?:good|great|fair|excellent|valid|interesting) (?:question|point|catch|idea)s?\W*$"
+    r"|\W{0,5}i(?:['’]ve| have) (?:checked|retrieved|reviewed|looked (?:up|into)|pulled up) (?!.*\b(?:and|but|that)\b)"
+    r"|\W{0,5}(?:(?:thanks|thank you|danke|vielen dank|merci|gracias|obrigad[oa]|grazie)\b|спасибо|谢谢|感谢|감사)",
+    re.IGNORECASE,
+)
+"""A sentence that thanks, praises or says that somebody looked, and tells nothing."""
 _SAYS_YES_OR_NO = lazy_regex(
     r"^\W{0,4}(?:(?:yes|no|yep|nope|correct|exactly|ja|nein|oui|non|sí|sim|não|да|нет)(?=\W{0,2}[,.:;!—–-])"
     r"|short answer\b|是的|不是|はい|いいえ|네|아니)|\*\*(?:yes|no)\b",

@@ -22,6 +22,7 @@ from leporello.ledger.units import CHOICE, OFFER, QUESTION
 from leporello.ledger.values import unmarked
 from leporello.summaries.answers import agrees, is_claim, unsettled
 from leporello.summaries.handoff import HandoffLine, LineOrigin
+from leporello.summaries.replies import last_spoken, referent, refers
 
 MOST_DECISIONS = 24
 DECISION_WORDS = 6
@@ -35,7 +36,7 @@ class Decision(NamedTuple):
     reason: UnitFacts | None
     """The next sentence, where it says why."""
     option: str = ""
-    """What the user took by its number."""
+    """What the user took by its number or by "this"."""
 
     @property
     def text(self) -> str:
@@ -54,7 +55,12 @@ def decisions_among(units: Iterable[RankedUnit], ledger: Ledger) -> list[Decisio
 
 
 def _option(unit: RankedUnit, ledger: Ledger) -> str:
-    return option_named(ledger, unit.number, unit.text).text if unit.role == "user" else ""
+    """What the user took by its number, or by "this"."""
+    if unit.role != "user":
+        return ""
+    named = option_named(ledger, unit.number, unit.text).text
+    spoken = 0 if named or not refers(unit.text) else last_spoken(ledger, unit.number)
+    return one_line(referent(ledger, spoken).text.strip("*#-| "), LISTED_CHARS) if spoken else named
 
 
 def _not_settled(ledger: Ledger) -> set[int]:
@@ -109,7 +115,7 @@ def option_named(ledger: Ledger, number: int, text: str) -> HandoffLine:
     """What the assistant had called by the number that a message of the user names; of a bare heading its items too."""
     before = max((ask.answered_by for ask in ledger.asks if ask.answered_by and ask.answered_by < number), default=0)
     told = [known.text for known in ledger.facts[before].units] if before in ledger.facts else []
-    named, bare = _NAMED_OPTION.search(text), _BARE_NUMBER.match(text)
+    named, bare = _NAMED_OPTION.search(text), _BARE_NUMBER.match(text) or _NUMBER_LAST.search(text)
     if named:
         wanted = named[0].casefold().replace("#", "")
         place = next((place for place, known in enumerate(told) if _is_called(known, wanted)), len(told))
@@ -118,6 +124,8 @@ def option_named(ledger: Ledger, number: int, text: str) -> HandoffLine:
     else:
         return HandoffLine("")
     meant = told[place : place + 1]
+    if meant and _ITEM_NUMBER.fullmatch(meant[0]):
+        meant = told[place + 1 : place + 2]  # its sentence stands behind its number
     if meant and _IS_HEADING.search(meant[0]):
         meant += takewhile(lambda known: not _NAMED_OPTION.search(known), told[place + 1 :])
     said = "; ".join(known.strip("*#-| ") for known in meant)
@@ -135,6 +143,9 @@ _BARE_NUMBER = lazy_regex(
     r"\W{0,3}(?:(?:ok(?:ay)?|yes|let['’]?s|do|go (?:with|for)|take|number|nummer|no\.?|nr\.?)\W{1,2}){0,3}#?(\d{1,2})"
     r"(?=$|[,.;!]?\s(?!\d|(?:files?|lines?|times?|more|days?|hours?|minutes?|weeks?|tests?|errors?|items?|x)\b))",
     _I,
+)
+_NUMBER_LAST = lazy_regex(
+    r"\b(?:fix|fix for|do|issue|point|number|bug|item|problem|punkt|nummer|point|punto)[ #]{1,2}(\d{1,2})\W{0,3}$", _I
 )
 _ITEM_NUMBER = lazy_regex(r"[*#| ]{0,4}(\d{1,2})(?:[.)]|\s*\|)")
 
@@ -163,7 +174,7 @@ _OBSERVES = lazy_regex(
 )
 """What is one way and should be another: found while working, not chosen."""
 _CHOOSES = lazy_regex(
-    r"\b(?:let['’]?s (?:go|use|keep|do|stick|leave|skip|drop|make|store|move|rename|not)|go (?:with|for)"
+    r"\b(?:let['’]?s (?:go|use|keep|do|stick|leave|skip|drop|make|store|move|rename|not)|(?<!good to )go (?:with|for)"
     r"|i(?:['’]?d| would)? prefer\w?|(?:option|variant|approach) #?\w{1,2}|rather (?:than|not)|stick (?:with|to)"
     r"|we(?:['’]ll| will) (?:use|keep|go|do|stick|drop|not)"
     r"|(?:use|do|take|keep|make|put) [^.]{1,60} instead|do nothing|nehmen wir|lieber"

@@ -21,7 +21,7 @@ from leporello.ledger.values import LATER, MARK, unmarked
 from leporello.summaries import requests, sections, unverified, work_state
 from leporello.summaries.answers import objected, unsettled
 from leporello.summaries.decisions import Decision, decisions_among
-from leporello.summaries.episodes import episode_lines, plan_lines
+from leporello.summaries.episodes import done_so_far, episode_lines, plan_lines
 from leporello.summaries.handoff import APPENDICES, Handoff, HandoffLine, LineOrigin, Section, joined, render
 from leporello.summaries.value_marks import change_lines, marked
 
@@ -346,6 +346,8 @@ def plain_sections(source: SectionSource, budget: int, count: CountText, rule_ro
     made[Section.CRITICAL] = [line for line in made[Section.CRITICAL] if not _stands_in(line, story)]
     at_hand = {number for line in made[Section.ACTIVE_TASK] for number in line.sources}
     made[Section.PENDING] = [line for line in made[Section.PENDING] if not at_hand.issuperset(line.sources)]
+    # Whoever is sent to look again was not answered yet.
+    made[Section.RESOLVED] = [line for line in made[Section.RESOLVED] if at_hand.isdisjoint(line.sources[1:])]
     for section in (Section.GOAL, Section.CONSTRAINTS, Section.PENDING):
         # What somebody wants done is no statement that a later one could be about.
         related = source.covered if section is Section.CONSTRAINTS else ()
@@ -379,7 +381,7 @@ def _where_we_are(source: SectionSource, budget: int, count: CountText) -> dict[
     parts = {
         Section.ACTIVE_TASK: (task, TASK_SHARE),
         Section.GOAL: ([line for line in source.lines(requests.goal) if line.sources not in asked], 0.1),
-        Section.IN_PROGRESS: ([*begun, *work_state.at_work(source.ledger)], STATE_SHARE),
+        Section.IN_PROGRESS: ([*begun, *source.lines(done_so_far), *work_state.at_work(source.ledger)], STATE_SHARE),
         Section.STATE: (work_state.state_lines(source.ledger), STATE_SHARE),
         Section.BLOCKED: (work_state.blocked(source.ledger, source.unseen), STATE_SHARE),
         Section.REMAINING: ([*left, *waiting], STATE_SHARE),

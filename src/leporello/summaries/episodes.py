@@ -18,6 +18,7 @@ from leporello.summaries.answers import (
     answer_to,
     closing_words,
     is_claim,
+    is_open,
     is_question,
     is_reply,
     objected,
@@ -82,6 +83,18 @@ def episode_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]
             places = tuple(dict.fromkeys((first, shown[-1].number)))
             lines.append(HandoffLine(done, places, LineOrigin.PROGRAM, number))
     return lines
+
+
+def done_so_far(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
+    """What was done for the request at hand where the story does not tell it yet."""
+    asked = ledger.asks[-1] if ledger.asks else None
+    if asked is None or not is_open(ledger, asked):
+        return []
+    since = [action for action in ledger.actions if action.number > asked.number and action.call.work != TOLD]
+    if all(action.number in covered for action in since):
+        return []
+    done = _done(since, common_folder(ledger.files), "", brief=False)
+    return [HandoffLine(f"Done so far: {done}", (asked.number, since[-1].number), LineOrigin.PROGRAM)]
 
 
 class _Episode(NamedTuple):
@@ -196,8 +209,11 @@ def plan_lines(ledger: Ledger) -> tuple[list[HandoffLine], list[HandoffLine]]:
     """The open steps of the agent's own plan, as it last stood: those under way, and those still to come."""
     kept = max((step.number for step in ledger.plan), default=0)
     since = [ask for ask in ledger.asks if ask.number > kept and not is_reply(ask.text)]
-    if len(since) > MOST_ASKS_SINCE:
-        return [], []  # nobody kept it up
+    owner = next((ask for ask in reversed(ledger.asks) if ask.number < kept), None)
+    closed = owner is not None and (owner.answered_by or 0) > kept
+    others = closed and any(ask.answered_by and not ask.cancelled and not is_question(ledger, ask) for ask in since)
+    if others or len(since) > MOST_ASKS_SINCE:
+        return [], []  # nobody kept it up: its request was closed, and other work was begun and ended since
     begun: list[HandoffLine] = []
     waiting: list[HandoffLine] = []
     for step in ledger.plan:

@@ -15,16 +15,25 @@ from leporello.ledger.ranking import is_talk
 from leporello.ledger.rules import MESSAGES_LOOKED_AT, RuleKind, is_small_talk, read
 from leporello.ledger.units import CUT_MARK, QUESTION, clip
 from leporello.ledger.user_text import without_tags
-from leporello.summaries.answers import ANSWER_CHARS, HEADS_OR_ASKS, agrees, is_open, is_reply
+from leporello.summaries.answers import agrees, is_open, is_question, is_reply
 from leporello.summaries.decisions import option_named
 from leporello.summaries.handoff import HandoffLine, LineOrigin
+from leporello.summaries.replies import (
+    ASKS_FOR,
+    LAST_WORDS,
+    goes_on,
+    gone_on_with,
+    last_question,
+    last_spoken,
+    proposal,
+    referent,
+    refers,
+    says_that_is_all,
+)
 
 ASK_CHARS = 1_200
 GOAL_CHARS = 600
-PROPOSAL_CHARS = 500
 MOST_PENDING = 12
-MOST_REPLIES = 8
-"""How far back the request is looked for that a reply goes on with."""
 RARE_SHARE = 20
 """A word is rare that stands in at most one of so many messages."""
 DEALT_SHARE = 0.5
@@ -32,8 +41,6 @@ REPEAT_SHARE = 0.8
 RECENT_ASKS = 4
 """So many of the newest requests belong to the work at hand, whatever was said of them since."""
 OPEN_REASON = " (no answer before the user went on)"
-LAST_WORDS = 3
-"""Sentences at the end of a message, among which a question waits for its answer."""
 WAITING_REASON = " (asked of the user)"
 MOST_STEPS = 4
 """Requests that may lead to one goal."""
@@ -43,27 +50,37 @@ STALE = 8
 
 
 def active_task(ledger: Ledger, covered: Collection[int] = ()) -> list[HandoffLine]:
-    """The newest request that is not answered yet; nothing after a stop or a mere thank you.
+    """The newest request that is not answered yet; nothing after a stop, a mere thank you, or "that's all".
 
     A short reply ("yes", "its loaded") says nothing by itself: before it stand the request it goes on with and what the
-    assistant had asked, with what it had proposed where that is folded.
+    assistant had asked, with what it had proposed where that is folded. A short request that means by "this" what was
+    said before stands behind that.
     """
     newest = ledger.asks[-1] if ledger.asks else None
     if newest is None or newest.cancelled:
         return []
     if not is_open(ledger, newest):
         return _waiting_for_user(ledger, newest)
-    asked = _last_question(
-        ledger, newest.number, offers=agrees(newest.text) and _REFERS.search(newest.text) is not None
-    )
-    option = option_named(ledger, newest.number, newest.text)
-    if not is_reply(newest.text) and not (asked and agrees(newest.text)) and not option.text:
-        return [ask_line(newest)]
-    if is_courtesy(newest.text):
+    if is_courtesy(newest.text) or says_that_is_all(newest.text):
         return []
-    before = [_with_option(ledger, ask) for ask in _gone_on_with(ledger, newest)]
-    proposed = [option] if option.text else [_proposal(ledger, line) for line in asked if line.sources[0] in covered]
-    return [*before, *filter(lambda line: line.text, proposed), *asked, ask_line(newest)]
+    option = option_named(ledger, newest.number, newest.text)
+    earlier = gone_on_with(ledger, newest)
+    spoken = last_spoken(ledger, newest.number)
+    if earlier and spoken < earlier[-1].number:
+        spoken = 0  # it was said of something else
+    offers = agrees(newest.text) and (is_reply(newest.text) or refers(newest.text))
+    asked = last_question(ledger, newest.number, offers=offers) if spoken else []
+    meant = option
+    if option.text or goes_on(ledger, newest, asked):
+        before = [_with_option(ledger, ask) for ask in earlier]
+        if not option.text and spoken in covered and (asked or agrees(newest.text)):
+            meant = proposal(ledger, spoken, asked, newest.text)
+    elif refers(newest.text):
+        before, asked = [ask_line(ask) for ask in earlier[-1:]], []
+        meant = referent(ledger, spoken) if spoken in covered else option
+    else:
+        return [ask_line(newest)]
+    return [*before, *filter(lambda line: line.text, [meant]), *asked, ask_line(newest)]
 
 
 def _with_option(ledger: Ledger, ask: Ask) -> HandoffLine:
@@ -77,7 +94,7 @@ def _waiting_for_user(ledger: Ledger, newest: Ask) -> list[HandoffLine]:
 
     Whoever serves somebody and works on no files asks for steps too: "restart it please, and let me know".
     """
-    number = _last_spoken(ledger, ledger.last + 1)
+    number = last_spoken(ledger, ledger.last + 1)
     if is_talk(ledger) or not number or number != newest.answered_by:
         return []
     said = [unit.text for unit in ledger.facts[number].units]
@@ -87,9 +104,9 @@ def _waiting_for_user(ledger: Ledger, newest: Ask) -> list[HandoffLine]:
     asked = [text for text in closing if QUESTION.search(text)][-1:]
     asked = [text for text in asked if not _OFFERS_MORE.search(text)]
     if not asked and not ledger.files:
-        asked = [text for text in closing if _ASKS_FOR.search(text)][-1:]
+        asked = [text for text in closing if ASKS_FOR.search(text)][-1:]
     question = [HandoffLine(text + WAITING_REASON, (number,), LineOrigin.ASSISTANT) for text in asked]
-    return [*map(ask_line, _gone_on_with(ledger, None)), *question] if question else []
+    return [*map(ask_line, gone_on_with(ledger, None)), *question] if question else []
 
 
 _CHOICE = lazy_regex(r"[-*•] |\d{1,2}[.)] |.{0,80}[:：]$")
@@ -101,121 +118,8 @@ _OFFERS_MORE = lazy_regex(
 """Words of a question that holds out other work: what was asked for is done."""
 
 
-def _proposal(ledger: Ledger, asked: HandoffLine) -> HandoffLine:
-    """Of a message that ends with a question what tells most beside it: what a yes agrees to."""
-    (number,) = asked.sources
-    left, told = PROPOSAL_CHARS, []
-    for unit in sorted(ledger.facts[number].units, key=lambda unit: -unit.score):
-        if len(unit.text) < left and unit.text != asked.text and not HEADS_OR_ASKS.search(unit.text):
-            left -= len(unit.text)
-            told.append(unit)
-    text = "\n".join(unit.text for unit in sorted(told, key=lambda unit: unit.position))
-    return HandoffLine(text, (number,), LineOrigin.ASSISTANT)
-
-
-_REFERS = lazy_regex(r"\b(?:these|those|them|that|this|it|both)\b", re.IGNORECASE)
-_OFFERS = lazy_regex(
-    r"\b(?:I (?:can|could|suggest|recommend)|I'd (?:suggest|recommend)|if you (?:want|like)|we could)\b"
-)
-
-
-_ASKS_FOR = lazy_regex(
-    r"\bplease (?:confirm|reply|respond|try|check|send|share|provide|restart|tell me)\b"
-    r"|\blet me know (?:which|when|once|what you see|how it goes"
-    r"|(?:if|whether) (?:it|that|this|you(?:['’]re| are| see| can| still)))\b"
-    r"|\b(?:reply|answer|respond|type|say) (?:with )?[\"'“‘]?yes\b"
-    r"|\bbitte (?:bestätig|prüf|versuch|schick|sag|gib|starte)"
-    r"|\b(?:veuillez|merci de) (?:confirmer|vérifier|essayer|envoyer)"
-    r"|\bpor (?:favor|gentileza),? (?:confirm|verifi|comprueb|intent|env[ií]|tent)"
-    r"|\bper favore,? (?:conferm|verific|prov|invi)|пожалуйста,? (?:подтверд|провер|попробу|пришл)|подтвердите"
-    "|请您?(?:确认|检查|试|提供|重启)|(?:ご確認|確認して|教えて|お試し)ください|(?:확인해|알려|시도해) ?주세요",
-    re.IGNORECASE,
-)
-"""Sentences without a question mark that wait for an answer."""
-
-
-def _gone_on_with(ledger: Ledger, reply: Ask | None) -> list[Ask]:
-    """What a reply goes on with: the last thing the user said of some length, and the last plain request up to it.
-
-    A request that begins with a yes of its own goes on with the one before it.
-    """
-    said = [
-        ask
-        for ask in ledger.asks[-MOST_REPLIES:]
-        if ask != reply
-        and not is_reply(ask.text)
-        and not (agrees(ask.text) and len(ask.text) <= ANSWER_CHARS // 2)
-        and not _only_answers(ledger, ask)
-    ]
-    requests = [ask for ask in said if is_request(ask.text)]
-    chain = {*said[-1:], *requests[-1:]}
-    first = min(chain, key=lambda ask: ask.number, default=None)
-    if first is not None and agrees(first.text):
-        place = said.index(first)
-        chain.update(said[max(0, place - 1) : place])
-    return sorted(chain, key=lambda ask: ask.number)
-
-
-def _only_answers(ledger: Ledger, ask: Ask) -> bool:
-    """Whether a message gives whoever serves the user what was asked for, a name or a number, and wants nothing."""
-    if ledger.files or len(words_of(ask.text)) > MOST_ANSWER_WORDS or _CAN_YOU.search(ask.text):
-        return False
-    return _GIVES.search(ask.text) is not None and bool(_last_question(ledger, ask.number, offers=False))
-
-
-_GIVES = lazy_regex(r"\S@\S|\d{3}|\w_\w{0,40}\d")
-MOST_ANSWER_WORDS = 12
-_CAN_YOU = lazy_regex(
-    r"(?:^|[.!?] )\W{0,4}(?:(?:and|so|ok(?:ay)?|then|now|also)\W{1,3}){0,2}(?:(?:can|could|would|will) you"
-    r"|(?:can|could) we)\b"
-    r"|\b(?:kannst|könntest|können) (?:du|sie|wir)\b|\b(?:peux|pourrais)-tu\b|\b(?:pouvez|pourriez)-vous\b"
-    r"|\b(?:puedes|podrías|podemos|pode|poderia|podes|puoi|potresti|possiamo)\b|\b(?:можешь|можете|сможешь)\b"
-    r"|能不能|可以|能否|请你|帮我|(?:てくれ|てもらえ|いただけ)ます|(?:해|봐) ?줄 ?(?:수|래)",
-    re.IGNORECASE,
-)
-"""A question in form, and a request."""
-_ASKS_WHY = lazy_regex(
-    r"\W{0,4}(?:(?:and|but|so|ok(?:ay)?|hmm?)\W{1,3}){0,2}"
-    r"(?:(?:why|what|how|where|who|which)(?:['’]s| (?:is|are|was|do|does|did))"
-    r"|any idea|warum|wieso|pourquoi|por qué|por que|perché|почему|зачем)\b|为什么|なぜ|どうして|왜",
-    re.IGNORECASE,
-)
-"""A question, whether or not it has its mark."""
-
-
 def is_courtesy(text: str) -> bool:
     return all(word in COURTESY for word in words_of(text))
-
-
-def _last_question(ledger: Ledger, before: int, *, offers: bool) -> list[HandoffLine]:
-    """What the assistant asked last, when it asked something; or what it offered, for a yes to "these"."""
-    number = _last_spoken(ledger, before)
-    units = ledger.facts[number].units if number else ()
-    said = [unit.text for unit in units if QUESTION.search(unit.text)]
-    said = said or [unit.text for unit in units[-LAST_WORDS:] if _ASKS_FOR.search(unit.text)]
-    said = said or [unit.text for unit in units if offers and _OFFERS.search(unit.text)]
-    return [HandoffLine(said[-1], (number,), LineOrigin.ASSISTANT)] if said else []
-
-
-def agreed_to(ledger: Ledger, ask: Ask) -> str:
-    """The words of the assistant that a yes of the user agrees to."""
-    number = _last_spoken(ledger, ask.number) if agrees(ask.text) else 0
-    return "\n".join(unit.text for unit in ledger.facts[number].units) if number else ""
-
-
-def is_request(text: str) -> bool:
-    """Whether a message wants something done, be it in the form of a question."""
-    return not (QUESTION.search(text) or _ASKS_WHY.match(text)) or _CAN_YOU.search(text) is not None
-
-
-def _last_spoken(ledger: Ledger, before: int) -> int:
-    """The newest message before a number in which the assistant says something."""
-    return next((n for n in range(before - 1, 0, -1) if _speaks(ledger, n)), 0)
-
-
-def _speaks(ledger: Ledger, number: int) -> bool:
-    facts = ledger.facts.get(number)
-    return facts is not None and facts.role == "assistant" and bool(facts.units)
 
 
 def pending_asks(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
@@ -229,8 +133,10 @@ def pending_asks(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
         and ask.number in covered
         and not is_reply(ask.text)
         and not _only_rules(ask)
+        and not _DOES_IT_HIMSELF.match(ask.text)
         and not any(_repeats(later.text, ask.text) for later in ledger.asks[place + 1 : place + RECENT_ASKS])
         and (ask.number in recent or not (dealt_with(ledger, ask) or ledger.was_worked_on(place)))
+        and not (ledger.was_worked_on(place) and _was_left_behind(ledger, place))
         and not (len(ledger.asks) - place > STALE and _was_begun(ledger, ask))
     ]
     return [_with_supplement(ledger, ask) for ask in waiting[-MOST_PENDING:]]
@@ -250,6 +156,13 @@ def _with_supplement(ledger: Ledger, ask: Ask) -> HandoffLine:
 def _stems(text: str) -> set[str]:
     """The beginnings of a text's longer words: what two messages about one thing share."""
     return {word[:STEM] for word in words_of(text) if len(word) >= STEM}
+
+
+def _was_left_behind(ledger: Ledger, place: int) -> bool:
+    """Whether the assistant closed a request of some length that came later: what was done before it was enough."""
+    return any(
+        later.answered_by and not later.cancelled and not is_reply(later.text) for later in ledger.asks[place + 1 :]
+    )
 
 
 def _was_begun(ledger: Ledger, ask: Ask) -> bool:
@@ -279,6 +192,12 @@ def _only_rules(ask: Ask) -> bool:
     return bool(sentences) and all(read(sentence).kind in _STANDING for sentence in sentences)
 
 
+_DOES_IT_HIMSELF = lazy_regex(
+    r"\W{0,4}(?:(?:ok(?:ay)?|yes|alright|good|fine|hmm?)\W{1,3}){0,2}(?:let me|i['’]?ll|i will|i['’]?m going to"
+    r"|ich werde|je vais|voy a|vou)\b(?!.{0,400}(?:[?？]|\b(?:please|can you|could you|then you|bitte)\b))",
+    re.IGNORECASE | re.DOTALL,
+)
+"""What the user is about to do, and asks nobody for."""
 _SENTENCES = lazy_regex(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
 _STANDING = (RuleKind.CONSTRAINT, RuleKind.PREFERENCE)
 
@@ -292,7 +211,8 @@ def goal(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
         return []
     since = [ask for ask in ledger.asks if ask.number > first.number and not is_reply(ask.text)]
     # Where files are worked on, one request follows the other: the first was reached long ago.
-    reached = bool(ledger.files) and first.answered_by is not None and len(since) > MOST_STEPS
+    answered = bool(ledger.files) and first.answered_by is not None
+    reached = answered and (len(since) > MOST_STEPS or is_question(ledger, first))
     return [] if reached else [ask_line(first, most=GOAL_CHARS)]
 
 

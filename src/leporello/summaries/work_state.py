@@ -10,10 +10,10 @@ from leporello.ledger.calls import common_folder, inside, one_line, state_of
 from leporello.ledger.facts import MessageFacts
 from leporello.ledger.ledger import Action, Ledger
 from leporello.ledger.ranking import is_talk
-from leporello.ledger.units import ERROR, EXCEPTION, FAILED_TEST, INTENT, QUESTION
+from leporello.ledger.units import ERROR, EXCEPTION, FAILED_TEST, INTENT, QUESTION, sentences_of
 from leporello.summaries.answers import agrees, is_open
 from leporello.summaries.handoff import HandoffLine, LineOrigin
-from leporello.summaries.requests import agreed_to, is_request
+from leporello.summaries.replies import agreed_to, is_request
 
 ACTION_CHARS = 110
 SAID_CHARS = 240
@@ -98,7 +98,7 @@ def blocked(ledger: Ledger, unseen: Collection[int]) -> list[HandoffLine]:
         return []
     if sum(action.number > last.number for action in ledger.actions) > MOST_SINCE:
         return []  # whoever goes on for that long isn't stopped by it
-    every = ledger.facts[last.number].units
+    every = [unit for unit in ledger.facts[last.number].units if not _PASSED.search(unit.text)]
     units = [unit for unit in every if ERROR.search(unit.text)]
     failed = [unit for unit in every if FAILED_TEST.search(unit.text) or _PLACE.search(unit.text)]
     named = {unit.position: unit for unit in failed[:MOST_FAILURES]}
@@ -107,6 +107,8 @@ def blocked(ledger: Ledger, unseen: Collection[int]) -> list[HandoffLine]:
     return [HandoffLine(unit.text.strip(), (last.number,), LineOrigin.TOOL) for _, unit in told]
 
 
+_PASSED = lazy_regex(r"^\s*(?:=== (?:RUN|CONT|PAUSE)|--- PASS|ok\b|PASS(?:ED)?\b|[✓✔√])")
+"""A line of a test that runs or passed: what it is called may sound like an error."""
 _PLACE = lazy_regex(r"^\S{1,200}\.\w{1,8}:\d{1,6}\b")
 """A line that begins with the place of a fault, as compilers and linters print it."""
 
@@ -164,7 +166,8 @@ def things_left(ledger: Ledger) -> list[HandoffLine]:
     asked: dict[str, int] = {}
     for ask in ledger.asks:
         if not ask.cancelled and (is_request(ask.text) or agrees(ask.text)):
-            named = _named(ask.text, known) or _named(agreed_to(ledger, ask), known)
+            said = (ask.text, *agreed_to(ledger, ask))
+            named = next(filter(None, (_named(text, known) for text in said)), [])
             asked |= {name: ask.number for name in named if name not in asked}
     changed = {
         name: action.number
@@ -182,7 +185,9 @@ def things_left(ledger: Ledger) -> list[HandoffLine]:
 
 
 def _named(text: str, known: Mapping[str, str]) -> list[str]:
-    return [name for name in _NAME.findall(text) if name in known]
+    """The things that a text names, without those of which it says that nothing is to be done about them."""
+    told = (sentence for sentence in sentences_of(text) if not _LEAVES.search(sentence))
+    return [name for sentence in told for name in _NAME.findall(sentence) if name in known]
 
 
 def _is_thing(about: str) -> bool:
@@ -192,6 +197,11 @@ def _is_thing(about: str) -> bool:
 
 
 _NAME = lazy_regex(r"#?\b[A-Za-z0-9][\w-]{2,40}")
+_LEAVES = lazy_regex(
+    r"\b(?:can['’]?t|cannot|couldn['’]?t|won['’]?t|don['’]?t|do not|not|no longer|keep|leave)\b"
+    r"|\b(?:nicht|kein\w{0,2}|pas|no|não|non)\b[^.]{0,40}\b(?:storn|änder|annul|cancel|cambi|modif)|не |不",
+    re.IGNORECASE,
+)
 _IS_OVER = lazy_regex(r"cancel|request|refund|clos|complet|resolv|done|paid", re.IGNORECASE)
 """States of what nothing is left to be done about."""
 _WHO = lazy_regex(r"user|customer|account|client|member|profile|passenger|product|flight|catalog", re.IGNORECASE)
