@@ -20,7 +20,7 @@ from leporello.redact.names import HINTS, STEMS, Strength, strength_of
 from leporello.redact.prose import COMPOUNDED, name_at
 from leporello.redact.shapes import BY_WORD, FED, SHAPE_WORDS
 from leporello.redact.spans import Words, lowered_of, places_of
-from leporello.redact.vendors import VENDOR_WORDS
+from leporello.redact.vendors import FORMED, FORMED_PATTERN, VENDOR_WORDS, may_be_formed
 from leporello.redact.views import HIDING
 from leporello.text_features.rare import loosened
 
@@ -58,7 +58,7 @@ _ALWAYS = frozenset((*_REWRITTEN, *VENDOR_WORDS, _READS)) - {"s."}
 _LITERAL = HINTS | STEMS | SHAPE_WORDS
 _LOOSE = frozenset(word for word in _LITERAL if not {" ", '"', "'"}.isdisjoint(word))
 """Words that may be seen where a list or an escape stands for a blank or a quote in them."""
-_KNOWN = (_LITERAL | HIDING | VENDOR_WORDS.keys()) - _LOOSE
+_KNOWN = (_LITERAL | HIDING | VENDOR_WORDS.keys() | {FORMED}) - _LOOSE
 
 
 @cache
@@ -70,6 +70,7 @@ def _seen() -> Words:
     patterns["://"] = r"://[^\s'\"<>`]*@"
     patterns[_READS] = reading().replace(r"[\s", r"[\s\\\"',")
     patterns[_GLUED] = loosened(_GLUE)
+    patterns[FORMED] = FORMED_PATTERN
     return Words((), patterns | _REWRITTEN | VENDOR_WORDS | {"AC": "AC[0-9a-f]{32}"})
 
 
@@ -108,6 +109,7 @@ def _is_telling(text: str, lowered: str, words: Set[str]) -> bool:
         or any(_may_speak(lowered, place) for place in places_of(words & STEMS, lowered))
         or any(_may_match(word, lowered) for word in words & BY_WORD.keys())
         or any(_OTHERS[word].search(lowered) for word in words & _OTHERS.keys())
+        or (FORMED in words and may_be_formed(text))
         or ("s." in words and any(_VAULT.match(text, place) for place in places_of(("s.",), text)))
     )
 
