@@ -37,6 +37,11 @@ class Shape(Struct, frozen=True):
     """It may also stand on a line before."""
 
 
+def _is_mixed(value: str) -> bool:
+    """Chosen, and with more than one number at the end of a word."""
+    return is_chosen(value) and value.lower() != value != value.upper() and sum(map(str.isdigit, value)) > 1
+
+
 _QUOTE = r"""\\{0,3}["']?"""
 
 SHAPES: tuple[Shape, ...] = (
@@ -334,18 +339,47 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "command",
         ("assword",),
-        lazy_regex(r"""assword[:?*\s"'}]{0,8}[\s{]{0,8}(?:exp_)?send[ ](?:--[ ])?"([^"\\\n$]{3,128}+)"""),
+        lazy_regex(r"""assword[:?*\s"'};]{0,8}[\s{]{0,8}(?:exp_)?send[ ](?:--[ ])?"([^"\\\n$]{3,128}+)"""),
         is_literal,
     ),
     Shape(
         "call",
-        ("login(", "credential(", "connect(", "connection(", "pdo("),
+        (
+            *("login(", "credential(", "connect(", "connection(", "pdo(", "ftp(", "ftps(", "ftp_tls(", "telnet("),
+            *("basicauth(", "basic_auth(", "authenticate(", "bind(", "bind_s(", "signin(", "sign_in("),
+        ),
         lazy_regex(
-            r"""(?:(?:connect|connection|pdo)\(\s{0,8}(?:["'][^"'\n]{0,80}["']|\$?\w{1,40})\s{0,8},\s{0,8}|(?:login|credential)\(\s{0,8})"""
+            r"""(?:(?:connect|connection|pdo|ftps?|ftp_tls|telnet)\(\s{0,8}(?:["'][^"'\n]{0,80}["']|\$?\w{1,40})\s{0,8},\s{0,8}"""
+            r"""|(?:login|credential|basic_?auth|authenticate|bind(?:_s)?|sign_?in)\(\s{0,8})"""
             r"""["'][^"'\n]{1,80}["']\s{0,8},\s{0,8}["']([^"'\n\s]{4,128})["']""",
             re.I,
         ),
         is_chosen,
+    ),
+    # Letter by letter, as Java and C take it.
+    Shape(
+        "letters",
+        ("{'",),
+        lazy_regex(r"""\{('[^'\n]'(?:,[ ]?'[^'\n]'){5,64}+)"""),
+        behind=("pass", "pwd", "secret"),
+    ),
+    # The value of an entry among secrets.
+    Shape(
+        "entry",
+        ("value",),
+        lazy_regex(r"""value["']?[ \t]{0,3}[:=][ \t]{0,3}["']?([^\s"',;{}<>]{6,4096}+)""", re.I),
+        is_strange,
+        behind=(
+            'secrets"',
+            "secrets:",
+            "secrets =",
+            "secrets {",
+            'credentials"',
+            "credentials:",
+            'passwords"',
+            "passwords:",
+        ),
+        lines=True,
     ),
     # A user and a password: nothing else is given to these.
     Shape(
@@ -508,6 +542,29 @@ SHAPES: tuple[Shape, ...] = (
             re.I,
         ),
         is_strange,
+    ),
+    # The same as a list, whatever the user is called.
+    Shape(
+        "login",
+        ("login", "credential", "user-pass", "zugangsdaten", "identifiants", "credenciales", "credenziali"),
+        lazy_regex(
+            r"[a-z-]{5,13}[^\n:]{0,40}:[ \t]{0,4}\r?\n[ \t]{0,8}(?:[-*•][ ])?[\w.@-]{2,64}[ \t]{0,4}\r?\n"
+            r"[ \t]{0,8}(?:[-*•][ ])?([^\s:]{6,64}+)(?=\s{0,4}(?:\n|$))",
+            re.I,
+        ),
+        _is_mixed,
+    ),
+    # A program asks, and this is what it is to be told.
+    Shape(
+        "login",
+        ("asks", "asked", "prompts", "prompted", "gefragt", "fragt"),
+        lazy_regex(
+            r"(?:asks|asked|prompt(?:s|ed)|(?:ge)?fragt)(?:[ ](?:you|me|for[ ](?:it|one)|nach|dich|du))?,?[ ]"
+            r"(?:just[ ]|then[ ]|einfach[ ])?(?:type|enter|use|put|gib|nimm)[ ][\"'`]?([^\s\"'`<>]{6,128}+)",
+            re.I,
+        ),
+        _is_mixed,
+        behind=("sudo", "ssh", "login", "gpg", "vpn", "prompt", "passw", "su ", "keychain", "router"),
     ),
     Shape(
         "wifi",

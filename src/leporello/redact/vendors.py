@@ -194,9 +194,7 @@ _STARTS: dict[str, str] = {
     "eyJ0eXBlIjo": r"(?:gInNlcnZpY2Vf|ic2VydmljZV9)[A-Za-z0-9+/=]{20,}+",
     "ewogICJ0eXBlIjogInNlcnZpY2Vf": r"[A-Za-z0-9+/=]{20,}+",
     "rzp_": rf"(?:live|test)_{_ALNUM}{{14,}}+",  # Razorpay
-    **dict.fromkeys(
-        ("prod:", "dev:", "preview:"), rf"[a-z]{{2,20}}-[a-z]{{2,20}}-\d{{1,6}}\|{_ID}{{40,}}+"
-    ),  # Convex
+    **dict.fromkeys(("prod:", "dev:", "preview:"), rf"[a-z]{{2,20}}-[a-z]{{2,20}}-\d{{1,6}}\|{_ID}{{40,}}+"),  # Convex
     "unkey_": rf"{_ALNUM}{{20,}}+",
     "vtwn_": rf"{_ALNUM}{{24,}}+",  # Val Town
     **dict.fromkeys(("ak-", "as-"), rf"(?=[A-Za-z]{{0,20}}\d){_ALNUM}{{22}}(?![A-Za-z0-9_-])"),  # Modal
@@ -270,8 +268,8 @@ _GRADES = frozenset("live test prod dev pat oat sat".split())
 """Behind these a key may be shorter."""
 _OF_IDS = frozenset(
     (
-        "msg req request resp response call toolu srvtoolu chatcmpl cmpl thread run lc asst step file batch gen evt event cus"
-        " sub price prod ch acct user usr org team proj project sess session conv item rs fc ws id uid uuid trace span"
+        "msg req request resp response call toolu srvtoolu chatcmpl cmpl thread run lc asst step file batch gen evt event"
+        " cus sub price prod ch acct user usr org team proj project sess session conv item rs fc ws id uid uuid trace span"
         " sha1 sha256 sha384 sha512 md5 nonce boundary etag build chunk chunks index main cache digest hash node task"
         " job page block cs pi pm txn img image video asset assets release deploy commit tx ref pubkey pk addr"
     ).split()
