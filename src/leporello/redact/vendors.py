@@ -268,10 +268,11 @@ _GRADES = frozenset("live test prod dev pat oat sat".split())
 """Behind these a key may be shorter."""
 _OF_IDS = frozenset(
     (
-        "msg req request resp response call toolu srvtoolu chatcmpl cmpl thread run lc asst step file batch gen evt event"
-        " cus sub price prod ch acct user usr org team proj project sess session conv item rs fc ws id uid uuid trace span"
-        " sha1 sha256 sha384 sha512 md5 nonce boundary etag build chunk chunks index main cache digest hash node task"
-        " job page block cs pi pm txn img image video asset assets release deploy commit tx ref pubkey pk addr"
+        "msg req request resp response call toolu srvtoolu chatcmpl cmpl thread run lc asst step file batch gen evt"
+        " event cus sub price prod ch acct user usr org team proj project sess session conv item rs fc ws id uid uuid"
+        " trace span sha1 sha256 sha384 sha512 md5 nonce boundary etag build chunk chunks index main cache digest hash"
+        " node task job page block cs pi pm txn img image video asset assets release deploy commit tx"
+        " ref pubkey pk addr"
     ).split()
 )
 """What stands before something's id or checksum."""
