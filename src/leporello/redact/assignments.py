@@ -40,7 +40,7 @@ _REST_OF_NAME = lazy_regex(r"[\w.-]{0,40}")
 _NAME_LENGTH = 64
 _TRIES = 16
 
-_CLOSED = r"""(?:\\{0,3}["'`]\]?|\]|\*\*|__)?"""
+_CLOSED = r"""(?:\\{0,3}["'`]\]?|\]|\*\*?|__)?"""
 _LINKS = lazy_regex(
     rf"""{_CLOSED}
     (?:
@@ -52,13 +52,14 @@ _LINKS = lazy_regex(
     | [ \t]{{0,8}}(?:=>|:=|=|:)[ \t]{{0,8}}(?P<list>[\[(]\s{{0,40}}(?=["'`]))              # passwords = ["..."]
     | [ \t]{{0,8}}(?:=>|:=|=|:)[ \t]{{0,8}}(?P<made>(?:new[ ])?(?:\[\]byte|Some|Just|bytes|str|[Bb]uffer\.from
         |(?:String|Secret\w{{0,8}})(?:::(?:from|new)|\.valueOf)?|password)\([ \t]{{0,4}}(?=["'`]))  # = []byte("...")
-    | (?P<call>\([ \t]{{0,4}}(?=["'`]))                                                        # setPassword("...")
+    | (?P<call>[({{][ \t]{{0,4}}(?=["'`]))                                                       # setPassword("...")
+    | (?P<typed>[ ][Aa]s[ ]\w{{1,20}}[ ]=[ ]{{1,4}})                                            # pwd As String = "..."
     | [ \t]{{0,8}}(?P<sign>=>|:=|:-|==|=|：|:|(?:\|\||\?\??)=)(?:\*\*|__)?[ \t]{{0,32}}
       (?:(?:!!(?:str|binary)|&\w{{1,32}})[ ]|@(?="))?
       (?P<below>(?:[|>][+-]?[ \t]{{0,2}}|\(|\\)?\r?\n[ \t]{{0,40}})?
     | (?:[ \t\r\n]{{0,20}},[ \t\r\n]{{0,20}}|\)?[ \t]{{0,4}}(?:\?[:?]|\|\||or[ ])[ \t]{{0,4}})
       (?P<argument>(?=\\{{0,3}}["'`]))  # define('PASSWORD', '...'), getenv(..) ?: '...'
-    | (?P<element>[ \t\r\n]{{0,20}}/?>[ \t\r\n]{{0,20}}(?:<value>[ \t\r\n]{{0,20}})?            # <entry key="password">
+    | (?P<element>[ \t\r\n]{{0,20}}/?>[ \t\r\n]{{0,20}}(?:<[Vv]alue>[ \t\r\n]{{0,20}})?         # <entry key="password">
         | </[\w:.-]{{1,24}}>[ \t\r\n]{{0,20}}<[a-zA-Z][\w:.-]{{0,24}}>[ \t\r\n]{{0,20}}
         | [ ][\w:-]{{1,24}}=["'][^"'\n<>]{{0,60}}["']>[ \t\r\n]{{0,20}})
     | [ \t]{{0,20}}(?P<cell>\||\t|\.{{3,60}})[ \t]{{0,20}}
@@ -241,14 +242,38 @@ def _is_given_behind_blank(text: str, start: int, place: int, name: str, strengt
     if _READ_ELSEWHERE.search(name):
         return False
     return (
-        _is_flag(text, start, name) or _is_named_key(name, strength) or _is_quoted_beside(text, start, place, strength)
+        _is_flag(text, start, name)
+        or _is_named_key(name, strength)
+        or _is_quoted_beside(text, start, place, strength)
+        or ends_its_line(text, place, name, strength)
     )
+
+
+_DIRECTIVE_VALUE = lazy_regex(
+    r"(?:\d[ ])?((?=[^\s\"'\\]*\d)(?=[^\s\"'\\]*[A-Z])(?=[^\s\"'\\]*[a-z])[^\s\"'\\=(){}<>,;]{8,128}+)"
+    r"(?=[ \t]{0,8}(?:\r?\n|\\{1,4}[nr\"']|[\"']|$))"
+)
+
+
+def ends_its_line(text: str, place: int, name: str, strength: Strength) -> bool:
+    """`pre-shared-key Xk29f0aa81`: the last word of a directive, drawn, behind a name of several parts."""
+    if strength < Strength.KEY or "-" not in name.replace("_", "-").strip("-"):
+        return False
+    value = _DIRECTIVE_VALUE.match(text, place)
+    return value is not None and is_chosen(value[1]) and not is_file_name(value[1])
+
+
+_BEFORE_BESIDE = lazy_regex(r"[ \t@-]*|[ \t]*\(def\w{0,10}[ ]\**")
 
 
 def _is_quoted_beside(text: str, start: int, place: int, strength: Strength) -> bool:
     """`@db_password "..."`, `password "..."` of settings without signs."""
-    begins = not text[text.rfind("\n", max(0, start - _BESIDE), start) + 1 : start].strip(" \t@-")
-    if not begins or strength is not Strength.PASSWORD or (quoted := _QUOTED.match(text, place)) is None:
+    before = text[text.rfind("\n", max(0, start - _BESIDE), start) + 1 : start]
+    if (
+        _BEFORE_BESIDE.fullmatch(before) is None
+        or strength is not Strength.PASSWORD
+        or (quoted := _QUOTED.match(text, place)) is None
+    ):
         return False
     return is_opaque(quoted["value"]) or is_chosen(quoted["value"])
 

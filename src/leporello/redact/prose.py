@@ -36,7 +36,7 @@ _CJK = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 """Scripts that put no blank between a word and the next; Thai is one of them."""
 _NAME = lazy_regex(
     rf"(?:(?P<pin>{PINS})|(?P<password>{PASSWORDS})|(?P<key>{KEYS}))"
-    rf"(?:(?:s|es|en|['’]\w{{1,4}}|i|y|ом|а|ам)(?![\w-]))?(?=[^\w-]|$|[{_CJK}]|-\s)"
+    rf"(?:(?:s|es|en|-ul|nya|['’]\w{{1,4}}|i|y|ом|а|ам)(?![\w-]))?(?=[^\w-]|$|[{_CJK}]|-\s)"
 )
 _ANY_STEM = RarePattern(lazy_regex("|".join(map(re.escape, sorted(STEMS)))))
 # What says "the next one is it". In scripts without blanks it ends a run of letters.
@@ -86,7 +86,7 @@ _BELOW = lazy_regex(
 )
 _ANSWER = lazy_regex(
     r"""(?:[^\n.!?？]{0,60}[?？]["'”]?|(?P<label>[ \t*_]{0,4})(?=\r?\n)|[^\n.!?？:]{0,60}(?=\r?\n[\w-]{1,20}:[ ]))
-    \s{1,8}(?:[\w-]{1,20}:[ ][a-z ,.!]{1,30}\r?\n)?(?:[\w-]{1,20}:[ ]{1,2})?
+    \s{1,8}(?:[\w-]{1,20}:[ ][a-z ,.!]{1,30}\r?\n)?(?:(?:```|~~~)[\w-]{0,12}\r?\n)?(?:[\w-]{1,20}:[ ]{1,2})?
     (?:(?:it['’]?s|it[ ]is|c['’]est|es[ ]ist|es|это)[ ](?:(?:still|now)[ ])?)?[*`"']{0,3}
     (?P<value>[^\s"'`<>]{4,512}+)(?=[*`"']{0,3}[ \t]{0,8}\r?(?:\n|$))""",
     re.VERBOSE | re.IGNORECASE,
@@ -387,7 +387,7 @@ def _links(word: str, name: _Name, linked: bool) -> bool:
     """Whether the word says that the next one is the value."""
     lowered = word.lower()
     if name.word == "pass":
-        return lowered in _SHORT_IS
+        return lowered in _SHORT_IS or (linked and lowered in _ADVERBS)
     return (
         lowered in _IS
         or word.endswith((":", "：", "="))

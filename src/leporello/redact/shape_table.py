@@ -82,7 +82,7 @@ SHAPES: tuple[Shape, ...] = (
     ),
     Shape("digest", ('response="',), lazy_regex(r'response="([0-9a-f]{32,128})"', re.I)),
     Shape(
-        "bearer", ("bearer",), lazy_regex(r"bearer[ \t]{1,3}([A-Za-z0-9._~+/=|-]{8,4096}+)", re.I), is_opaque_literal
+        "bearer", ("bearer",), lazy_regex(r"bearer,?[ \t]{1,3}([A-Za-z0-9._~+/=|-]{8,4096}+)", re.I), is_opaque_literal
     ),
     Shape("basic", ("basic ",), lazy_regex(r"basic[ ]{1,3}([A-Za-z0-9+/]{8,1024}+={0,2})", re.I), is_pair),
     # scheme://user:password@host: the last @ before a slash ends the password, which may hold one behind no port.
@@ -344,17 +344,24 @@ SHAPES: tuple[Shape, ...] = (
     ),
     Shape(
         "call",
-        (
-            *("login(", "credential(", "connect(", "connection(", "pdo(", "ftp(", "ftps(", "ftp_tls(", "telnet("),
-            *("basicauth(", "basic_auth(", "authenticate(", "bind(", "bind_s(", "signin(", "sign_in("),
-        ),
+        ("login(", "credential(", "connect(", "connection(", "pdo("),
         lazy_regex(
-            r"""(?:(?:connect|connection|pdo|ftps?|ftp_tls|telnet)\(\s{0,8}(?:["'][^"'\n]{0,80}["']|\$?\w{1,40})\s{0,8},\s{0,8}"""
-            r"""|(?:login|credential|basic_?auth|authenticate|bind(?:_s)?|sign_?in)\(\s{0,8})"""
+            r"""(?:(?:connect|connection|pdo)\(\s{0,8}(?:["'][^"'\n]{0,80}["']|\$?\w{1,40})\s{0,8},\s{0,8}|(?:login|credential)\(\s{0,8})"""
             r"""["'][^"'\n]{1,80}["']\s{0,8},\s{0,8}["']([^"'\n\s]{4,128})["']""",
             re.I,
         ),
         is_chosen,
+    ),
+    # Others take a user and a password among other things.
+    Shape(
+        "call",
+        ("ftp(", "ftps(", "ftp_tls(", "telnet(", "auth(", "authenticate(", "bind(", "bind_s(", "signin(", "sign_in("),
+        lazy_regex(
+            r"""[a-z_]{3,12}\(\s{0,8}(?:(?:["'][^"'\n]{0,80}["']|\$?\w{1,40})\s{0,8},\s{0,8})?"""
+            r"""["'][^"'\n]{1,80}["']\s{0,8},\s{0,8}["']([^"'\n\s]{6,128})["']""",
+            re.I,
+        ),
+        _is_mixed,
     ),
     # Letter by letter, as Java and C take it.
     Shape(
@@ -557,14 +564,10 @@ SHAPES: tuple[Shape, ...] = (
     # A program asks, and this is what it is to be told.
     Shape(
         "login",
-        ("asks", "asked", "prompts", "prompted", "gefragt", "fragt"),
-        lazy_regex(
-            r"(?:asks|asked|prompt(?:s|ed)|(?:ge)?fragt)(?:[ ](?:you|me|for[ ](?:it|one)|nach|dich|du))?,?[ ]"
-            r"(?:just[ ]|then[ ]|einfach[ ])?(?:type|enter|use|put|gib|nimm)[ ][\"'`]?([^\s\"'`<>]{6,128}+)",
-            re.I,
-        ),
+        (", type ", ", enter ", ", just type ", ", just enter "),
+        lazy_regex(r",[ ](?:just[ ])?(?:type|enter)[ ][\"'`]?([^\s\"'`<>]{6,128}+)", re.I),
         _is_mixed,
-        behind=("sudo", "ssh", "login", "gpg", "vpn", "prompt", "passw", "su ", "keychain", "router"),
+        behind=("asks", "asked", "prompts", "prompted"),
     ),
     Shape(
         "wifi",
@@ -669,7 +672,7 @@ SHAPES: tuple[Shape, ...] = (
         ("secret ", "password "),
         lazy_regex(r"(?:secret|password) \d (\S{4,128}+)", re.I),
         is_literal,
-        behind=("username ", "enable ", "neighbor "),
+        behind=("username ", "enable ", "neighbor ", "ppp ", "chap ", "ike"),
     ),
     Shape(
         "markup",

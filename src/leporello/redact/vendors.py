@@ -199,7 +199,6 @@ _STARTS: dict[str, str] = {
     "vtwn_": rf"{_ALNUM}{{24,}}+",  # Val Town
     **dict.fromkeys(("ak-", "as-"), rf"(?=[A-Za-z]{{0,20}}\d){_ALNUM}{{22}}(?![A-Za-z0-9_-])"),  # Modal
     "key_": rf"{_HEX}{{64}}(?!{_ALNUM})",  # Cursor
-    "SCW": rf"[A-Z0-9]{{17}}(?!{_ALNUM})",  # Scaleway
     "chpt_": rf"{_HEX}{{12,}}+",  # Chromatic
     "tgp_v1_": rf"{_ID}{{30,}}+",  # Together
     "CLOJARS_": r"[a-z0-9]{40,}+",
@@ -257,12 +256,11 @@ VENDOR_WORDS = {**_START_PATTERNS, **{word: re.escape(word) + after for word, (_
 """What a vendor's key begins with or holds, and the pattern that matches from there."""
 
 
-FORMED = "formed key"
-"""Not a word of a text: stands for keys of vendors that are not in the tables, known by how keys are formed."""
-FORMED_PATTERN = "[a-z0-9][_-][a-z0-9]{28}|(?:live|test|prod|dev|pat|oat|sat)[_-][a-z0-9]{20}"
 _BODY = lazy_regex(r"[_-]([A-Za-z0-9]{20,8192}+)")
 _SHORTEST_BODY, _LONGEST_LOOKED_AT, _LONGEST_PREFIX = 28, 64, 48
-_PREFIX = lazy_regex(r"(?<![A-Za-z0-9_+/=.%-])([a-z][a-z0-9]{0,11}(?:[_-][a-z0-9]{1,10}){0,3})$")
+_PREFIX = lazy_regex(
+    r"(?:(?<![A-Za-z0-9_+/.%-])|(?<=\n[+-])|(?<=\A[+-]))([a-z][a-z0-9]{0,11}(?:[_-][a-z0-9]{1,10}){0,3})$"
+)
 _PIECES = lazy_regex(r"[_-]")
 _GRADES = frozenset("live test prod dev pat oat sat".split())
 """Behind these a key may be shorter."""
@@ -300,7 +298,7 @@ def _is_formed(body: str) -> bool:
 
 
 def may_be_formed(text: str) -> bool:
-    """Whether a key of an unknown vendor stands in a text."""
+    """Whether a key of a vendor that is not in the tables stands in a text."""
     return next(_formed_spans(text), None) is not None
 
 
@@ -311,8 +309,7 @@ def _start_pattern(word: str) -> re.Pattern[str]:
 
 def vendor_spans(text: str, words: set[str]) -> Iterator[SecretSpan]:
     """Keys of known formats, wherever they stand. `words` are those that stand in the text, perhaps in other case."""
-    if FORMED in words:
-        yield from _formed_spans(text)
+    yield from _formed_spans(text)
     for word in VENDOR_WORDS.keys() & words:
         if word in _START_PATTERNS:
             for match in matches(_start_pattern(word), text, word, text):
