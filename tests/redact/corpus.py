@@ -127,6 +127,9 @@ CODE: dict[str, tuple[str, ...]] = {
         "ftplib.FTP('ftp.corp.example', 'deploy', '«mixed»')",
         "conn.simple_bind_s('cn=admin', '«mixed»')",
         "encryption_key_b = 0x«hex64»",
+        'Credentials c = new Credentials("ada", "«mixed»");',
+        'Authorization = "Basic " + btoa("ada:«strong»")',
+        'printf %s "«strong»" | docker secret create db_pw -',
     ),
     "directives": (
         "tunnel-group a ipsec-attributes\n ikev1 pre-shared-key «short»",
@@ -719,6 +722,7 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         "Zugangsdaten: bob / «strong»",
     ),
     "fr": (
+        "le code wifi est «strong»",
         "J'ai changé le mot de passe en «worded»",
         "Le mot de passe est «human».",
         "Le nouveau mot de passe du serveur est « «human» »",

@@ -32,7 +32,7 @@ def _after(words: str, blank: str = "[ ]") -> str:
 PASSWORDS = (
     "password|passwd|passphrase|pass phrase|passcode|pass|pwd|pw|credentials|creds"
     "|passwort|kennwort|zugangsdaten|passphrase"
-    "|mot de passe|mdp|identifiants"
+    r"|mot de passe|mdp|identifiants|code(?=[ ](?:du[ ]|de[ ]la[ ])?(?:wi-?fi|box)\b)"
     "|contraseña|contrasena|credenciales"
     "|senha|palavra-passe|palavra passe|credenciais"
     "|parola d'ordine|parola d’ordine|parola chiave|credenziali"

@@ -355,13 +355,32 @@ SHAPES: tuple[Shape, ...] = (
     # Others take a user and a password among other things.
     Shape(
         "call",
-        ("ftp(", "ftps(", "ftp_tls(", "telnet(", "auth(", "authenticate(", "bind(", "bind_s(", "signin(", "sign_in("),
+        (
+            "ftp(",
+            "ftps(",
+            "ftp_tls(",
+            "telnet(",
+            "auth(",
+            "authenticate(",
+            "bind(",
+            "bind_s(",
+            "signin(",
+            "sign_in(",
+            "credentials(",
+        ),
         lazy_regex(
             r"""[a-z_]{3,12}\(\s{0,8}(?:(?:["'][^"'\n]{0,80}["']|\$?\w{1,40})\s{0,8},\s{0,8})?"""
             r"""["'][^"'\n]{1,80}["']\s{0,8},\s{0,8}["']([^"'\n\s]{6,128})["']""",
             re.I,
         ),
         _is_mixed,
+    ),
+    # A user and a password that become a header.
+    Shape(
+        "call",
+        ("btoa(", "b64encode(", "base64encode(", "encodetostring("),
+        lazy_regex(r"""[a-z0-9]{4,14}\([ ]?b?["'][^"':\n]{1,64}:([^"'\s]{4,128})["']""", re.I),
+        is_chosen,
     ),
     # Letter by letter, as Java and C take it.
     Shape(
@@ -580,7 +599,7 @@ SHAPES: tuple[Shape, ...] = (
         "command",
         ("echo ", "printf "),
         lazy_regex(
-            r"""(?:echo|printf)(?:[ ]-[ne]{1,2})?[ ]["']?(?:%s[^'"]{0,4}["'][ ]["']?)?"""
+            r"""(?:echo|printf)(?:[ ]-[ne]{1,2})?[ ]["']?(?:%s(?:[^'"\n]{0,4}["'])?[ ]["']?)?"""
             r"""(?:[a-z_][\w-]{0,31}:)?([^\s"'|$]{4,65536}+)["']?"""
             r"""(?=[^|\n]{0,10}\|[^|\n]{0,80}(?:-stdin|sudo[ ]-S|passwd|gpg[ ]|kinit|wg[ ]|secrets?[ ]create"""
             r"""|login|cryptsetup|base64[ ]-{1,2}[dD])"""
