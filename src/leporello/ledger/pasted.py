@@ -79,7 +79,7 @@ def _introduces(sentence: str) -> bool:
     """Whether a sentence says that a text stands below it."""
     if _OWN.search(sentence) or len(sentence) > _LONGEST_INTRODUCTION or _PLACE.search(sentence):
         return False
-    if _brings(sentence) or _BARE_WORK.match(sentence) or _OF_WHAT.search(sentence):
+    if _brings(sentence) or _BARE_WORK.match(sentence):
         return True
     return _TEXT.search(sentence) is not None and (_POINTS.search(sentence) or _HANDED.search(sentence)) is not None
 
@@ -88,7 +88,7 @@ def _brings(sentence: str) -> bool:
     """Whether a sentence says that somebody wrote what stands behind it, or what to do with it."""
     if _OWN.search(sentence) or len(sentence) > _LONGEST_INTRODUCTION or _PLACE.search(sentence):
         return False
-    if _is_heading_of_text(sentence):
+    if _is_heading_of_text(sentence) or _OF_WHAT.search(sentence):
         return True
     handed = _HANDED.search(sentence)
     if handed is None or _BY_US.search(sentence[: handed.start()]):
@@ -108,7 +108,7 @@ def _asks_about_text(sentence: str, behind: Sequence[str]) -> bool:
     """Whether a text is asked about and several sentences of it stand behind, none by the user of himself."""
     if len(behind) < 2 or not _asks(sentence) or any(_I.search(one) or _MINE.search(one) for one in behind):
         return False
-    is_text = _TEXT.search(sentence) is not None and _POINTS.search(sentence) is not None
+    is_text = _PROSE.search(sentence) is not None and _POINTS.search(sentence) is not None
     return is_text or _JUDGED.search(sentence) is not None
 
 
@@ -238,11 +238,14 @@ _BARE_WORK = lazy_regex(
 """Work on a text that is not named: it stands below."""
 _OF_WHAT = lazy_regex(
     r"\b(?:notes|minutes|readme|transcript|text|contents?|output|protokoll|ausgabe|inhalt|texte|contenu|texto|testo)"
-    r"[ ](?:of|von|vom|des|du|de|del|do|da|della?)[ ](?!mine|ours|my|our)[^:\n]{1,60}[:：]$",
+    r"[ ](?:of|von|vom|des|du|de|del|do|da|della?)[ ](?!mine|ours|my|our)[^:\n]{1,60}[:：]$"
+    r"|\b(?:whatsapp|sms|dm|text|slack|teams|e-?mail|mail)[ ](?:from|von|de|da|van|от)[ ][^:\n]{1,60}[:：]$"
+    r"|[ ]on[ ](?:linkedin|twitter|reddit|slack|discord|facebook|whatsapp|mastodon|instagram|the[ ]phone)[ ]?[:：]$",
     re.IGNORECASE,
 )
 _JUDGED = lazy_regex(
-    r"""\b(?:sounds?|reads?|worded|phrased|tone|wording|phrasing|grammar|spelling|klingt|formuliert|geschrieben|ton|écrit
+    r"""\b(?:sounds?|reads?[ ](?:well|right|ok|okay|fine|better|natural\w{0,2})
+      |worded|phrased|tone|wording|phrasing|grammar|spelling|klingt|formuliert|geschrieben|ton|écrit
       |escrito|escrita|suena|scritto|suona|soa)\b[^.!?\n]{0,30}[?]$""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -251,6 +254,13 @@ _SAYS = lazy_regex(r"[ \t]{0,4}([^\W\d_][\w'’-]{1,20})[ ]?[:：][ ]?\S")
 _MINE = lazy_regex(r"\b(?:my|mein\w{0,2}|mon|mes|mis?|meus?|minhas?)\b", re.IGNORECASE)
 _I = lazy_regex(r"\b(?:I|I['’]\w{1,2}|me|ich|mir|mich|je|j['’]\w|yo|eu|io)\b")
 _MADE = lazy_regex(r"^\W{0,4}(?:please )?make (?:this|it|that) (?:more|less|sound|\w{3,12}er)\b", re.IGNORECASE)
+_PROSE = lazy_regex(
+    r"""\b(?:clause|paragraph|passage|excerpt|sentence|letter|e-?mail|message|review|poem|speech|klausel|absatz|abschnitt
+      |auszug|satz|brief|bewertung|clause|paragraphe|extrait|lettre|avis|cláusula|párrafo|carta|reseña|trecho|clausola|brano
+      |lettera|recensione)\b|(?:пункт|абзац|отрыв|письм|отзыв)\w{0,3}|条款|这段话|条項|조항""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Texts that people write to people: of files and outputs the user speaks in his work."""
 _LABEL = lazy_regex(r"(?:[A-Z]|\d{1,2})[.):]\s")
 _WITHIN = lazy_regex(
     r"(?<=[\w.:!?] )((?:Dear|Hello|Hi|Hey|Liebe[rs]?|Hallo|Bonjour|Hola|Olá|Ciao|Привет|Cari|Car[oa]s|Chers)"
@@ -259,7 +269,8 @@ _WITHIN = lazy_regex(
 _HANDED = lazy_regex(
     r"""\b(?:wrote|writes|says?|said|replied|posted|commented|texted|messaged|emailed|reads|states|sent|sends
       |forwarded
-      |got|received|found|pasted|told|contains?|goes[ ]like|from(?![ ](?:me|us)\b)
+      |got|received|found|pasted|told|contains?|goes[ ]like|(?:was|stood)[ ](?:in|on)
+      |steht|laut|según|написано|from(?![ ](?:me|us)\b)
       |schreibt|schrieb|geschrieben|gemailt|gepostet|mitgeteilt|meinte?|sagte?|antwortete?
       |geantwortet|geschickt|bekommen|erhalten
       |gefunden|écrit|dit|répond(?:u)?|envoyé|reçue?s?|trouvé|escribe|escribió|dice|dijo|respondió|mandó|envió
