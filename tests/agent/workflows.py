@@ -92,6 +92,9 @@ HONEST: dict[str, list[Row]] = {
     "a database that is not ready": each(10, lambda n: ran("pg_isready", "/tmp:5432 - no response", 2)),
     "a task that is queued": each(16, lambda n: used("task_status", "queued", id="t-81")),
     "a download that goes on": each(20, lambda n: ran("ls -l big.iso", f"-rw-r--r-- 1 me me {n * 1_048_576} big.iso")),
+    "a machine that starts anew, looked at between sleeps": each(
+        30, lambda n: ran("sleep 5; ping -c1 -W1 db1", "1 packets transmitted, 0 received, 100% packet loss", 1, 6.0)
+    ),
     "a deployment, looked at with a short sleep": each(14, lambda n: ran("sleep 2; cat status", "deploying", 0, 2.1)),
     "batches imported one by one": each(40, lambda n: ran(f"./import batch-{n}.csv", "100 rows imported")),
     "translations checked one by one": each(30, lambda n: ran(f"msgfmt -c {word(n)}.po", "(no output)")),

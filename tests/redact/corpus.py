@@ -73,6 +73,9 @@ MAKERS: dict[str, Callable[[random.Random], str]] = {
     "numbered": lambda source: " ".join(f"{n}. {word}" for n, word in enumerate(source.sample(_WORDS, 13), 2)),
     "row": lambda source: _mixed(source, 64, ALNUM + "+/"),
     "half": lambda source: _mixed(source, 30, ALNUM),
+    "mixed": lambda source: (
+        f"{source.choice(_WORDS).title()}_{source.randint(1000, 9999)}{_any(source, 2, 'qxzVBT')}mT"
+    ),
     "worded": lambda source: source.choice(
         (
             f"{source.choice(_WORDS)}-{source.randint(1, 99)}",
@@ -93,6 +96,47 @@ CODE: dict[str, tuple[str, ...]] = {
         "LEPORELLO_KEY=lep-«opaque»",
         "Authorization: Bearer lep-«opaque»",
         "x-api-key: lep-«hex»",
+    ),
+    "key of a vendor in no table": (
+        "polar_oat_«alnum43»",
+        "depot_org_«alnum60»",
+        "m0-«alnum40»",
+        "ddp_«alnum36»",
+        "tr_prod_«alnum24»",
+        "secret-live-«alnum36»",
+        "nango_sk_«alnum36»",
+        "unkey_«alnum22»",
+        "vtwn_«alnum26»",
+        "as-«alnum22»",
+        "key_«hex64»",
+        "prod:happy-otter-123|«alnum80»",
+        "Found hkdk_«alnum36» in the history.",
+        '{"auth": "grt_«alnum36»"}',
+    ),
+    "strings of other languages": (
+        'pub const ADMIN_PASSPHRASE: &str = "«mixed»";',
+        "our $passwd = q(«mixed»);",
+        "config.password = %q{«mixed»}",
+        "local redis_pass = [[«mixed»]]",
+        '@db_password "«mixed»"',
+        '(defparameter *db-password* "«mixed»")',
+        'std::string password{"«mixed»"};',
+        'Const DB_PWD As String = "«mixed»"',
+        "process.env.SESSION_SECRET ||= '«alnum32»'",
+        "options.password ??= '«mixed»'",
+        "ftplib.FTP('ftp.corp.example', 'deploy', '«mixed»')",
+        "conn.simple_bind_s('cn=admin', '«mixed»')",
+        "encryption_key_b = 0x«hex64»",
+        'Credentials c = new Credentials("ada", "«mixed»");',
+        'Authorization = "Basic " + btoa("ada:«strong»")',
+        'printf %s "«strong»" | docker secret create db_pw -',
+    ),
+    "directives": (
+        "tunnel-group a ipsec-attributes\n ikev1 pre-shared-key «short»",
+        "ppp chap password 0 «mixed»",
+        "pdftk in.pdf output o.pdf user_pw «mixed»",
+        "set system root-authentication plain-text-password-value «short»",
+        "Sec-WebSocket-Protocol: bearer, «alnum40»",
     ),
     "vendor key of less known ones": (
         "odt_«alnum32»",
@@ -443,6 +487,14 @@ CODE: dict[str, tuple[str, ...]] = {
     ),
 }
 LINES: dict[str, tuple[str, ...]] = {
+    "login over lines": (
+        "Username .... ada\nPassword .... «mixed»",
+        "Here are the credentials:\n- ada\n- «mixed»",
+        "auth-user-pass:\n  ada\n  «mixed»",
+        '<Setting Name="AdminPassword">\n  <Value>«mixed»</Value>\n</Setting>',
+        '"secrets": {\n  "stripe": {\n    "value": "«strong»"\n  }\n}',
+        "Password\n\n```\n«strong»\n```",
+    ),
     "sentence over lines": (
         "The password is:\n«human»",
         "The password is:\n\n«human»\n\nKeep it.",
@@ -627,6 +679,7 @@ LINES |= {
 }
 SENTENCES: dict[str, tuple[str, ...]] = {
     "en": (
+        "If sudo asks, type «mixed»",
         "The password is «human».",
         "password for the staging server is «human»",
         "the pw is «strong»",
@@ -669,6 +722,7 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         "Zugangsdaten: bob / «strong»",
     ),
     "fr": (
+        "le code wifi est «strong»",
         "J'ai changé le mot de passe en «worded»",
         "Le mot de passe est «human».",
         "Le nouveau mot de passe du serveur est « «human» »",
@@ -688,6 +742,7 @@ SENTENCES: dict[str, tuple[str, ...]] = {
         "Usa «strong» como contraseña.",
     ),
     "pt": (
+        "A senha do banco foi alterada para «mixed»",
         "mudei a senha para «human»",
         "a senha do banco é «worded»",
         "A senha é «human».",

@@ -99,6 +99,23 @@ def test_home_can_be_read_without_its_secrets(confined: Any, home: Path) -> None
     assert "canary" not in looked.text.replace("grep", "")
 
 
+def test_files_of_programs_that_nobody_listed_are_known_by_their_names(workshop: Any, home: Path) -> None:
+    secret = (
+        *(".newtool/credentials.json", ".config/newcloud/prod/auth.toml", ".newsh_history", ".newtool/id/service.key"),
+        *(".local/share/newapp/state/tokens.db", ".config/new/refresh_token", ".other/api-key.txt", ".vault-pass"),
+    )
+    plain = (".config/editor/theme.toml", ".pyenv/versions/token.py", ".newtool/authors.txt", ".cargo/keywords.json")
+    for name in (*secret, *plain):
+        (home / name).parent.mkdir(parents=True, exist_ok=True)
+        (home / name).write_text("canary-secret" if name in secret else "plain")
+    found = find_confinement(workshop.workdir, [], [], home / ".leporello", os.environ, network=True)
+    if found.why_not:
+        pytest.skip(found.why_not)
+    shop = workshop.with_context(confinement=found)
+    assert "canary" not in shop.run("terminal", command="cd && cat " + " ".join(secret)).text
+    assert shop.text("terminal", command="cd && cat " + " ".join(plain)) == "plain" * len(plain)
+
+
 def test_saved_outputs_can_be_read_though_they_lie_in_the_programs_folder(confined: Any, home: Path) -> None:
     outputs = home / ".leporello" / "outputs" / "c1"
     outputs.mkdir(parents=True)

@@ -22,7 +22,7 @@ from leporello.tools.base import ToolResult
 
 TELL_AFTER = 2  # repeats in a row after which the model is told
 STOP_AFTER = 3  # repeats after that, before the turn is ended
-WAITED_SECONDS = 5.0  # a call that took so long and did not fail was a wait for something, not a circle
+WAITED_SECONDS = 5.0  # a call that took so long and did not fail, or slept, was a wait for something, not a circle
 MOST_SEEN, MOST_WORDS, MOST_FAILING = 4_000, 50, 200
 STALE_TELL, STALE_STOP = 30.0, 36.0  # calls without news: so many until the model is told, and until the turn is ended
 STALE_WAIT = 0.5  # what a wait counts that brought nothing new
@@ -49,6 +49,8 @@ _ASSIGNED = lazy_regex(
 """A variable that is set for a command."""
 _IDLE = lazy_regex(r"(?:\s*(?:\w+=\S*\s+)*(?:echo|printf|sleep|true|:)(?:[ \t][^;|&<>$`\n]*)?(?:&&|;|\n|$))+")
 """A command that only says what it was given, or waits."""
+_SLEEPS = lazy_regex(r"(?<![\w-])(?:sleep|Start-Sleep|until)\b")
+"""A command that waits before it looks: what it finds may still be a failure."""
 _CHANGES = lazy_regex(
     r">(?!&)|\b(?:sed -i|perl -p?i|mv|cp|rm|ln|tee|patch|chmod|chown|mkdir|touch|kill|export|unset|npm|pip|apt|brew"
     r"|cargo add|make|install|checkout|switch|reset|restore|merge|rebase|pull|apply|stash|restart|up|run|exec)\b"
@@ -130,7 +132,7 @@ class Repeats(Struct):
     def note(self, call: ToolCall, result: ToolResult, seconds: float) -> bool:
         """Take in one call; whether it was a repeat."""
         found = _digests(call, result)
-        waited = seconds >= WAITED_SECONDS and not found.failed
+        waited = seconds >= WAITED_SECONDS and (not found.failed or _SLEEPS.search(call.arguments) is not None)
         known, near = found.same in self._seen, any(digest in self._seen for digest in found.alike)
         is_news = self._is_news(found)
         is_swept = found.form in self._seen and found.asked not in self._seen

@@ -24,9 +24,10 @@ from leporello.ledger.calls import (
     result_text,
 )
 from leporello.ledger.importance import SHOWS_FILES, Source, Vocabulary, score_units
+from leporello.ledger.pasted import pasted_sentences
 from leporello.ledger.quoted import is_mostly_quoted, prose
 from leporello.ledger.rule_phrases import CODE_LIKE
-from leporello.ledger.rules import read
+from leporello.ledger.rules import LONG_QUOTE, read
 from leporello.ledger.units import ERROR, PLACE, lines_of, placed_sentences, sentences_of
 from leporello.ledger.user_text import carries_output, strip_injected
 from leporello.messages import Message, Part, PartKind, ToolCall, is_result, parts_of, role_of, text_of
@@ -143,7 +144,8 @@ def extract(message: Message, vocabulary: Vocabulary, answers: ToolCall | None =
 
 def _quoted(text: str, units: Sequence[tuple[str, int]]) -> tuple[int, ...]:
     """The places of what a user pasted: code, logs, and what somebody else wrote."""
-    own = set(sentences_of(prose(text)))
+    said_himself = prose(text)
+    own = set(sentences_of(LONG_QUOTE.sub(" ", said_himself))) - pasted_sentences(text, said_himself)
     return tuple(place for said, place in units if said not in own or CODE_LIKE.search(said) or is_mostly_quoted(said))
 
 

@@ -8,9 +8,11 @@ them stays, and the fold says whose words it may be.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from leporello.lazy_regex import lazy_regex
+from leporello.ledger.quoted import GIVEN
 from leporello.ledger.units import sentences_of
 
 PASTED = "In a text that the user passed on (no order of his): "
@@ -27,7 +29,7 @@ def pasted_sentences(text: str, own: str) -> frozenset[str]:
     found = list(_found(text, own))
     whole = frozenset(sentence for part in found for sentence in sentences_of(part))
     # Where sentences are not set apart by blanks one may hold its introduction, too.
-    return whole | {one for one in said if any(part in one and 2 * len(part) > len(one) for part in found)}
+    return whole | {one for one in said if any(part in one and 2 * len(part) > len(one) for part in (*found, *whole))}
 
 
 def _found(text: str, own: str) -> Iterator[str]:
@@ -35,8 +37,11 @@ def _found(text: str, own: str) -> Iterator[str]:
     for place, part in enumerate(parts):
         if (place or "\n" in part) and _TO_MACHINES.search(part):
             yield _from_sign(part, _TO_MACHINES)
-        if place and _is_other_letter(parts[place:]):
+        if _is_other_letter(parts[place:], first=not place):
             yield from _letter(parts[place:])
+        elif (begun := _begun_within(part)) is not None:
+            yield begun
+        yield from _chat(part)
         yield from _introduced(part, parts[place + 1 :], own)
 
 
@@ -62,7 +67,7 @@ def _introduced(part: str, below: Sequence[str], own: str) -> Iterator[str]:
         return
     said = [piece.strip() for piece in _END.split(part) if piece.strip()]
     for place, sentence in enumerate(said[:-1]):
-        if sentence in own and _brings(sentence):
+        if sentence in own and (_brings(sentence) or _asks_about_text(sentence, said[place + 1 :])):
             last = max((k for k, one in enumerate(said) if _asks(one)), default=len(said))
             yield "\n".join(said[place + 1 : last if last > place + 1 else len(said)])
             return
@@ -74,20 +79,37 @@ def _introduces(sentence: str) -> bool:
     """Whether a sentence says that a text stands below it."""
     if _OWN.search(sentence) or len(sentence) > _LONGEST_INTRODUCTION or _PLACE.search(sentence):
         return False
-    return _brings(sentence) or (
-        _TEXT.search(sentence) is not None and (_POINTS.search(sentence) or _HANDED.search(sentence)) is not None
-    )
+    if _brings(sentence) or _BARE_WORK.match(sentence):
+        return True
+    return _TEXT.search(sentence) is not None and (_POINTS.search(sentence) or _HANDED.search(sentence)) is not None
 
 
 def _brings(sentence: str) -> bool:
-    """Whether a sentence says that somebody wrote what stands behind it."""
+    """Whether a sentence says that somebody wrote what stands behind it, or what to do with it."""
     if _OWN.search(sentence) or len(sentence) > _LONGEST_INTRODUCTION or _PLACE.search(sentence):
         return False
+    if _is_heading_of_text(sentence) or _OF_WHAT.search(sentence):
+        return True
     handed = _HANDED.search(sentence)
     if handed is None or _BY_US.search(sentence[: handed.start()]):
         return False
     rest = sentence[handed.end() :]
     return sentence[-1] in ":：" or not rest.strip(" .!?。！？") or _THIS_LAST.search(sentence) is not None
+
+
+def _is_heading_of_text(sentence: str) -> bool:
+    """`here's the text:`, `turn this into a list:`"""
+    if not sentence.endswith((":", "：")) or _I.search(sentence) or not _POINTS.search(sentence):
+        return False
+    return GIVEN.match(sentence) is not None or any(sign.search(sentence) for sign in (_MADE, _TEXT))
+
+
+def _asks_about_text(sentence: str, behind: Sequence[str]) -> bool:
+    """Whether a text is asked about and several sentences of it stand behind, none by the user of himself."""
+    if len(behind) < 2 or not _asks(sentence) or any(_I.search(one) or _MINE.search(one) for one in behind):
+        return False
+    is_text = _PROSE.search(sentence) is not None and _POINTS.search(sentence) is not None
+    return is_text or _JUDGED.search(sentence) is not None
 
 
 def _text(below: Sequence[str]) -> Iterator[str]:
@@ -98,7 +120,7 @@ def _text(below: Sequence[str]) -> Iterator[str]:
         if _ASKS.search(part):
             yield from (line for line in part.split("\n")[:-1] if not _ASKS.search(line))
             return
-        if taken and place + 1 == len(below):
+        if taken and place + 1 == len(below) and not (_LABEL.match(part) and _LABEL.match(below[0])):
             return
         yield part
         # A title alone is no text yet.
@@ -117,11 +139,29 @@ def _letter(parts: Sequence[str], *, begun: bool = False) -> Iterator[str]:
         yield from _text(parts[1:] if "\n" not in parts[0] or len(parts) > 2 else ())
 
 
-def _is_other_letter(parts: Sequence[str]) -> bool:
-    """Whether a letter begins here that is not to an assistant."""
+def _is_other_letter(parts: Sequence[str], *, first: bool) -> bool:
+    """Whether a letter begins here that is not to an assistant; one with which a message begins is signed."""
+    if first and (_OTHERS.match(parts[0]) is None or not any(_CLOSING.search(part) for part in parts[:-1])):
+        return False
     return _GREETING.match(parts[0]) is not None and (
         _OTHERS.match(parts[0]) is not None or any(_CLOSING.search(part) for part in parts)
     )
+
+
+def _begun_within(part: str) -> str | None:
+    """A letter to others that begins in the middle of a line."""
+    for found in _WITHIN.finditer(part):
+        if _OTHERS.match(found[1]) is not None:
+            return part[found.start(1) :]
+    return None
+
+
+def _chat(part: str) -> Iterator[str]:
+    """Lines with the names of who says them, if somebody speaks twice and others, too."""
+    lines = [(found[1], line) for line in part.split("\n") if (found := _SAYS.match(line)) is not None]
+    speakers = Counter(name for name, _ in lines)
+    if len(speakers) > 1 and max(speakers.values()) > 1:
+        yield from (line for _, line in lines)
 
 
 def _asks(sentence: str) -> bool:
@@ -159,7 +199,7 @@ _TO_MACHINES = lazy_regex(
 _TEXT = lazy_regex(
     r"""\b(?:texts?|e-?mails?|messages?|letters?|notes|minutes|memo|notice|contract|lease|clause|paragraph
       |passage|excerpt|klausel|cláusula|clausola
-      |article|blog|posts?|forum|thread|reviews?|comments?|feedback|essay|draft|posting|policy|terms|manual|readme
+      |article|blog|prompts?|docs?|document|posts?|forum|thread|reviews?|comments?|feedback|essay|draft|posting|policy|terms|manual|readme
       |logs?|output
       |transcript|chat|conversation|call|slack|whatsapp|ticket|issue|quote|snippet|announcement|newsletter|speech
       |tweet|dm
@@ -187,16 +227,59 @@ _POINTS = lazy_regex(
     re.IGNORECASE | re.VERBOSE,
 )
 """What points at a text."""
+_BARE_WORK = lazy_regex(
+    r"""\W{0,4}(?:(?:please|pls|can[ ]you|could[ ]you|bitte)[ ,]{0,2})?(?:proofread|rephrase|reword
+      |polish|translate|summari[sz]e|shorten|correct|paraphrase|übersetz\w*|korrigier\w*|corrige[rz]?|tradui[st]|traduce|traduza|traduci|riassumi
+      |correggi|resum[ea]|переведи|исправь|сократи)
+      (?:[ ](?:this|it|that|for[ ]me|das|bitte|ça|esto|isto|questo|это)){0,2}
+      [ ,]{0,2}(?:please|pls|thanks|bitte|svp)?[.:!?]{0,2}$""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Work on a text that is not named: it stands below."""
+_OF_WHAT = lazy_regex(
+    r"\b(?:notes|minutes|readme|transcript|text|contents?|output|protokoll|ausgabe|inhalt|texte|contenu|texto|testo)"
+    r"[ ](?:of|von|vom|des|du|de|del|do|da|della?)[ ](?!mine|ours|my|our)[^:\n]{1,60}[:：]$"
+    r"|\b(?:whatsapp|sms|dm|text|slack|teams|e-?mail|mail)[ ](?:from|von|de|da|van|от)[ ][^:\n]{1,60}[:：]$"
+    r"|[ ]on[ ](?:linkedin|twitter|reddit|slack|discord|facebook|whatsapp|mastodon|instagram|the[ ]phone)[ ]?[:：]$",
+    re.IGNORECASE,
+)
+_JUDGED = lazy_regex(
+    r"""\b(?:sounds?|reads?[ ](?:well|right|ok|okay|fine|better|natural\w{0,2})
+      |worded|phrased|tone|wording|phrasing|grammar|spelling|klingt|formuliert|geschrieben|ton|écrit
+      |escrito|escrita|suena|scritto|suona|soa)\b[^.!?\n]{0,30}[?]$""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""How something is worded is asked of a text."""
+_SAYS = lazy_regex(r"[ \t]{0,4}([^\W\d_][\w'’-]{1,20})[ ]?[:：][ ]?\S")
+_MINE = lazy_regex(r"\b(?:my|mein\w{0,2}|mon|mes|mis?|meus?|minhas?)\b", re.IGNORECASE)
+_I = lazy_regex(r"\b(?:I|I['’]\w{1,2}|me|ich|mir|mich|je|j['’]\w|yo|eu|io)\b")
+_MADE = lazy_regex(r"^\W{0,4}(?:please )?make (?:this|it|that) (?:more|less|sound|\w{3,12}er)\b", re.IGNORECASE)
+_PROSE = lazy_regex(
+    r"""\b(?:clause|paragraph|passage|excerpt|sentence|letter|e-?mail|message|review|poem|speech|klausel|absatz|abschnitt
+      |auszug|satz|brief|bewertung|clause|paragraphe|extrait|lettre|avis|cláusula|párrafo|carta|reseña|trecho|clausola|brano
+      |lettera|recensione)\b|(?:пункт|абзац|отрыв|письм|отзыв)\w{0,3}|条款|这段话|条項|조항""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Texts that people write to people: of files and outputs the user speaks in his work."""
+_LABEL = lazy_regex(r"(?:[A-Z]|\d{1,2})[.):]\s")
+_WITHIN = lazy_regex(
+    r"(?<=[\w.:!?] )((?:Dear|Hello|Hi|Hey|Liebe[rs]?|Hallo|Bonjour|Hola|Olá|Ciao|Привет|Cari|Car[oa]s|Chers)"
+    r" [^\n.!?,]{1,40},)"
+)
 _HANDED = lazy_regex(
     r"""\b(?:wrote|writes|says?|said|replied|posted|commented|texted|messaged|emailed|reads|states|sent|sends
       |forwarded
-      |got|received|found|from(?![ ](?:me|us)\b)|schreibt|schrieb|geschrieben|meinte?|sagte?|antwortete?
+      |got|received|found|pasted|told|contains?|goes[ ]like|(?:was|stood)[ ](?:in|on)
+      |steht|laut|según|написано|from(?![ ](?:me|us)\b)
+      |schreibt|schrieb|geschrieben|gemailt|gepostet|mitgeteilt|meinte?|sagte?|antwortete?
       |geantwortet|geschickt|bekommen|erhalten
       |gefunden|écrit|dit|répond(?:u)?|envoyé|reçue?s?|trouvé|escribe|escribió|dice|dijo|respondió|mandó|envió
       |recibí|encontré
       |escreveu|diz|disse|respondeu|mandou|enviou|recebi|achei|scrive|scritto|detto|risposto|mandato|inviato
       |ricevut[oa]
-      |trovat[oa]|написала?|пишет|сказала?|ответила?|прислала?|получила?)\b
+      |trovat[oa]|написала?|пишет|сказала?|ответила?|прислала?|получила?
+      |schreef|schrijft|zei|zegt|appte|mailde|stuurde|antwoordde|kreeg|napisała?|pisze|powiedziała?|wysłała?|odpisała?
+      |dostała?m|yazdı|yazmış|yazıyor|dedi|diyor|gönderdi|göndermiş|skrev|skriver|sade|skickade)\b
     | 发来的?|写道|说(?:[:：]|$)|收到|寄来|看到|写着|届い|もらった|からの|말했|보냈|받았""",
     re.IGNORECASE | re.VERBOSE,
 )
@@ -221,7 +304,9 @@ _OWN = lazy_regex(
       |wünsche|règles|consignes|reglas|regras|regole|правила)\b
     | \b(?:rules?|constraints?|requirements|guidelines|preferences|conventions|vorgaben|regeln|règles|consignes
       |reglas|regras
-      |regole|правила)[ ]?[:：]$ | \b(?:remember|keep[ ]in[ ]mind|important|wichtig|merk[ ]dir|важно)\b|规则
+      |regole|правила)[ ]?[:：]$
+    | \b(?:for[ ]you|für[ ](?:dich|Sie)|pour[ ](?:toi|vous)|para[ ](?:ti|você)|per[ ]te|для[ ]тебя)[ ]?[:：]$
+    | \b(?:remember|keep[ ]in[ ]mind|important|wichtig|merk[ ]dir|важно)\b|规则
       |要求|ルール
       |규칙""",
     re.IGNORECASE | re.VERBOSE,

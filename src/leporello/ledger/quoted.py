@@ -120,7 +120,7 @@ def _announces(lines: list[str], place: int) -> bool:
     if _BROUGHT.search(bare[-_LONGEST_HEADING:]):
         return True
     behind = next((line for line in lines[place + 1 : place + 3] if line.strip()), "")
-    return bare[-1] != "." and (_GIVEN.match(_LAST_CLAUSE.split(bare)[-1]) is not None or behind.startswith("# "))
+    return bare[-1] != "." and (GIVEN.match(_LAST_CLAUSE.split(bare)[-1]) is not None or behind.startswith("# "))
 
 
 def _comments(line: str) -> bool:
@@ -209,12 +209,12 @@ _ASKS = lazy_regex(r"[?？](?:\s|$)")
 _PLEASE = r"""\W{0,4}(?:(?:please|pls|now|and|then|can[ ]you|could[ ]you|help[ ]me|bitte|kannst[ ]du|peux-tu|puedes
     |por[ ]favor|puoi|пожалуйста|请|帮我|能)[ ,]{0,2}){0,3}"""
 _WORKED_ON = r"""(?:translat|proofread|rewrit|rephras|paraphras|summari[sz]|shorten|improv|review|classif(?:y|ie)|count
-    |extract|analy[sz]|explain|correct|polish|critiqu|rate|format|convert|turn[ ]this|turn[ ]it
+    |extract|analy[sz]|estimat|evaluat|assess|explain|correct|polish|critiqu|rate|format|convert|turn[ ]this|turn[ ]it
     |übersetz|korrigier|fass|formulier|kürz|beantwort|zähl|erklär|prüf|tradui|corrige|résume|reformule|raccourci|explique
     |compte|traduc|traduz|corrig|resum|resúm|reescrib|reescrev|acorta|explica|cuenta|conta|correggi|riassum|riscrivi
     |spiega|перевед|исправ|резюмир|обобщ|перепиш|сократ|объясн|посчита)\w*\b
     |(?:请|帮我|给我)?(?:翻译|总结|改写|校对|概括|解释|统计|提取|润色)|翻訳|要約|校正|번역|요약|교정"""
-_GIVEN = lazy_regex(rf"{_PLEASE}(?:{_WORKED_ON})", re.IGNORECASE | re.VERBOSE)
+GIVEN = lazy_regex(rf"{_PLEASE}(?:{_WORKED_ON})", re.IGNORECASE | re.VERBOSE)
 """What one asks to be done with a text, which stands behind it."""
 _ASKED = lazy_regex(
     rf"""{_PLEASE}(?:{_WORKED_ON}
@@ -262,6 +262,7 @@ _USER_AGAIN = lazy_regex(
 _LABELLED_ROLE = lazy_regex(
     r"(?:system|developer|assistant|ai|bot|chatgpt|[qa])(?: (?:note|message|prompt))?[ ]?[:：][ ]?(?:\S+[ ]){2}\S"
     r"|@[\w.-]{1,30}:[ ]\S"
+    r"|\[{1,2}(?:system|developer|assistant|tool)\b[^\]\n]{0,40}\]{1,2}[ ]?:?[ ](?:\S+[ ]){2}\S"
     r"|(?:system|developer|assistant|ai|bot|chatgpt|[qa])(?: (?:note|message|prompt))?[ ]?[:：][ ]?[^\x00-\u2e7f]"
     r"|[\w.-]{1,30}(?: [\w.-]{1,20})? \(\d{1,2}:\d\d(?: ?[ap]m)?\):[ ]"
     r"|[A-Z][A-Z0-9]{1,9}-\d{1,6}:[ ]\S|(?:In|Out)[ ]?\[\d{1,4}\]:[ ]",

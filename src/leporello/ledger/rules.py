@@ -38,7 +38,7 @@ _TAIL_QUESTION = lazy_regex(
     re.IGNORECASE,
 )
 _QUOTED = lazy_regex(r"(?<!\w)[\"“„«‘][^\"”“»’\s]{1,60} [^\"”“»’]{4,400}[\"”“»’]|[“「『][^”」』]{4,400}[”」』]")
-_LONG_QUOTE = lazy_regex(
+LONG_QUOTE = lazy_regex(
     r"(?<!\w)[\"“„«][^\"”“»\n]{0,300}[.!?。！？] ?[^\"”“»\n]{0,300}[\"”“»]"
     r"|「[^「」\n]{0,300}[.!?。！？][^「」\n]{0,300}」"
 )
@@ -202,7 +202,7 @@ def rule_sentences(text: str) -> list[str]:
 def _own_lines(text: str) -> Iterator[str]:
     """The lines without those pasted below a line that says where they are from, up to an empty line or a question."""
     pasted = False
-    for line in _LONG_QUOTE.sub(" ", text).split("\n"):
+    for line in LONG_QUOTE.sub(" ", text).split("\n"):
         bare = line.strip()
         pasted = pasted and bool(bare) and not _QUESTION.search(bare)
         if not pasted:

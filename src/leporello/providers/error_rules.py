@@ -237,6 +237,13 @@ INPUTS = _sizes(
     ("moonshot-max-length", r"model max length exceeded, max length: ?<limit>"),
     ("replicate-max-input", r"max input length is <limit> tokens, but you supplied <input>"),
     ("wasmedge-prompt", r"prompt too long \(<input> tokens, max <limit>\)"),
+    (
+        "onnx-input-ids",
+        r"input_ids size \(<input>\) \+ current sequence length \(\d{1,9}\) exceeds max length \(<limit>\)",
+    ),
+    ("transformers-max-length", r"input length of input_ids is <input>, but `?max_length`? is set to <limit>"),
+    ("petals-preallocated", r"prefix \d{1,9} \+ current <input> exceeds pre-allocated maximum <limit>"),
+    ("siliconflow-max-prompt", r"number of input tokens \(<input>\) has exceeded max_prompt_tokens \(<limit>\)"),
     ("snowflake-max-tokens", r"max tokens of <limit> exceeded(?! per)"),
     # Only the window, and no word about the answer: what asks for too large an answer says so.
     (

@@ -32,6 +32,7 @@ _TEXT_KEYS = (
     "detail",
     "details",
     "raw",
+    "traceback",
     "param",
 )
 _NUMBER_KEYS = ("n_ctx", "n_prompt_tokens", "retry_after")

@@ -40,7 +40,7 @@ _REST_OF_NAME = lazy_regex(r"[\w.-]{0,40}")
 _NAME_LENGTH = 64
 _TRIES = 16
 
-_CLOSED = r"""(?:\\{0,3}["'`]\]?|\]|\*\*|__)?"""
+_CLOSED = r"""(?:\\{0,3}["'`]\]?|\]|\*\*?|__)?"""
 _LINKS = lazy_regex(
     rf"""{_CLOSED}
     (?:
@@ -48,25 +48,30 @@ _LINKS = lazy_regex(
         (?:["']?(?:[Tt]ype|[Dd]escription|sensitive)["']?[ \t]{{0,8}}[=:][ \t]{{0,4}}
            [^\n,]{{1,80}}[\r\n,][ \t\r\n]{{0,20}}){{0,3}}
         ["']?(?:(?:Parameter)?[Vv]alue|default)["']?[ \t]{{0,8}}[=:][ \t]{{0,4}})  # "name": "PASSWORD", "value":
-    | [ \t]{{0,2}}:[ \t]{{0,2}}[A-Za-z_][\w.\[\]| ]{{1,40}}=[ \t]{{0,4}}                       # password: str = "..."
+    | [ \t]{{0,2}}:[ \t]{{0,2}}[A-Za-z_&*\[][\w.\[\]|&*' ]{{1,40}}=[ \t]{{0,4}}                # password: &str = "..."
     | [ \t]{{0,8}}(?:=>|:=|=|:)[ \t]{{0,8}}(?P<list>[\[(]\s{{0,40}}(?=["'`]))              # passwords = ["..."]
     | [ \t]{{0,8}}(?:=>|:=|=|:)[ \t]{{0,8}}(?P<made>(?:new[ ])?(?:\[\]byte|Some|Just|bytes|str|[Bb]uffer\.from
         |(?:String|Secret\w{{0,8}})(?:::(?:from|new)|\.valueOf)?|password)\([ \t]{{0,4}}(?=["'`]))  # = []byte("...")
-    | (?P<call>\([ \t]{{0,4}}(?=["'`]))                                                        # setPassword("...")
-    | [ \t]{{0,8}}(?P<sign>=>|:=|:-|==|=|：|:)(?:\*\*|__)?[ \t]{{0,32}}
+    | (?P<call>[({{][ \t]{{0,4}}(?=["'`]))                                                       # setPassword("...")
+    | (?P<typed>[ ][Aa]s[ ]\w{{1,20}}[ ]=[ ]{{1,4}})                                            # pwd As String = "..."
+    | [ \t]{{0,8}}(?P<sign>=>|:=|:-|==|=|：|:|(?:\|\||\?\??)=)(?:\*\*|__)?[ \t]{{0,32}}
       (?:(?:!!(?:str|binary)|&\w{{1,32}})[ ]|@(?="))?
       (?P<below>(?:[|>][+-]?[ \t]{{0,2}}|\(|\\)?\r?\n[ \t]{{0,40}})?
     | (?:[ \t\r\n]{{0,20}},[ \t\r\n]{{0,20}}|\)?[ \t]{{0,4}}(?:\?[:?]|\|\||or[ ])[ \t]{{0,4}})
       (?P<argument>(?=\\{{0,3}}["'`]))  # define('PASSWORD', '...'), getenv(..) ?: '...'
-    | (?P<element>[ \t\r\n]{{0,20}}/?>[ \t\r\n]{{0,20}}(?:<value>[ \t\r\n]{{0,20}})?            # <entry key="password">
+    | (?P<element>[ \t\r\n]{{0,20}}/?>[ \t\r\n]{{0,20}}(?:<[Vv]alue>[ \t\r\n]{{0,20}})?         # <entry key="password">
         | </[\w:.-]{{1,24}}>[ \t\r\n]{{0,20}}<[a-zA-Z][\w:.-]{{0,24}}>[ \t\r\n]{{0,20}}
         | [ ][\w:-]{{1,24}}=["'][^"'\n<>]{{0,60}}["']>[ \t\r\n]{{0,20}})
-    | [ \t]{{0,20}}(?P<cell>\||\t)[ \t]{{0,20}}
+    | [ \t]{{0,20}}(?P<cell>\||\t|\.{{3,60}})[ \t]{{0,20}}
     | (?P<space>[ \t]{{1,4}})
     )""",
     re.VERBOSE,
 )
 _QUOTED = lazy_regex(r"""[fbruFBRU]{0,2}(?P<open>\\{0,3}["'`])(?P<value>(?:(?!(?P=open))[^\n]){1,65536}+)(?P=open)""")
+_BRACKETED = lazy_regex(
+    r"""(?P<open>%?[qQ]{1,2}[({\[<|/!~]|\[={0,4}\[)(?P<value>[^\s,(){}\[\]<>|/!~]{3,256}+)[)}\]>|/!~]"""
+)
+"""Strings in the brackets of Perl, Ruby and Lua: `q(...)`, `%q{...}`, `[[...]]`."""
 _BARE = lazy_regex(r"""(?P<value>(?:[^\s"'`,;&<>\\]++|&(?![\w.%\[\]-]{0,64}[=;]|&|\s|$)){1,65536}+)""")
 """Up to the next field of a query; any other `&` is a letter like others."""
 _FOLDED = lazy_regex(r"""(?P<value>[^\s"'`]{1,4096}+(?:\r?\n[ \t]{1,40}[^\s"'`:]{1,4096}+(?=\s{0,4}(?:\n|$)))++)""")
@@ -169,7 +174,7 @@ def _take_apart(text: str, place: int) -> _Assignment | None:
     strength = strength_of(name)
     if strength is None or (strength is Strength.TOKEN and not strength_of(f"{_word_before(text, start)}_{name}")):
         return None
-    if link["space"] is not None and not _is_flag(text, start, name) and not _is_named_key(name, strength):
+    if link["space"] is not None and not _is_given_behind_blank(text, start, link.end(), name, strength):
         return None
     if link["call"] is not None and (strength is Strength.TOKEN or _ASKING.search(name)):
         return None
@@ -183,7 +188,7 @@ def _take_apart(text: str, place: int) -> _Assignment | None:
     value = _QUOTED.match(text, link.end()) or (_FOLDED.match(text, link.end()) if is_block else None)
     if value is None and strength is Strength.PASSWORD and link["sign"] and link["below"] is None:
         value = _bare_phrase(text, start, link.end())
-    value = value or _BARE.match(text, link.end())
+    value = value or _BRACKETED.match(text, link.end()) or _BARE.match(text, link.end())
     if value is None:
         return None
     quoted = not {"open", "phrase"}.isdisjoint(value.re.groupindex)
@@ -226,6 +231,51 @@ def _is_flag(text: str, start: int, name: str) -> bool:
     if _DEFINING.search(text, max(0, start - 16), start) and text[start + len(name) : start + len(name) + 2] == ' "':
         return True
     return text[max(0, start - 8) : start].endswith(_DEFINES)
+
+
+_READ_ELSEWHERE = lazy_regex(r"[_-]stdin$", re.IGNORECASE)
+"""A flag behind which no value stands."""
+
+
+def _is_given_behind_blank(text: str, start: int, place: int, name: str, strength: Strength) -> bool:
+    """Whether a value may stand behind a name and a blank: that of a flag or a directive, or one in quotation marks."""
+    if _READ_ELSEWHERE.search(name):
+        return False
+    return (
+        _is_flag(text, start, name)
+        or _is_named_key(name, strength)
+        or _is_quoted_beside(text, start, place, strength)
+        or ends_its_line(text, place, name, strength)
+    )
+
+
+_DIRECTIVE_VALUE = lazy_regex(
+    r"(?:\d[ ])?((?=[^\s\"'\\]*\d)(?=[^\s\"'\\]*[A-Z])(?=[^\s\"'\\]*[a-z])[^\s\"'\\=(){}<>,;]{8,128}+)"
+    r"(?=[ \t]{0,8}(?:\r?\n|\\{1,4}[nr\"']|[\"']|$))"
+)
+
+
+def ends_its_line(text: str, place: int, name: str, strength: Strength) -> bool:
+    """`pre-shared-key Xk29f0aa81`: the last word of a directive, drawn, behind a name of several parts."""
+    if strength < Strength.KEY or "-" not in name.replace("_", "-").strip("-"):
+        return False
+    value = _DIRECTIVE_VALUE.match(text, place)
+    return value is not None and is_chosen(value[1]) and not is_file_name(value[1])
+
+
+_BEFORE_BESIDE = lazy_regex(r"[ \t@-]*|[ \t]*\(def\w{0,10}[ ]\**")
+
+
+def _is_quoted_beside(text: str, start: int, place: int, strength: Strength) -> bool:
+    """`@db_password "..."`, `password "..."` of settings without signs."""
+    before = text[text.rfind("\n", max(0, start - _BESIDE), start) + 1 : start]
+    if (
+        _BEFORE_BESIDE.fullmatch(before) is None
+        or strength is not Strength.PASSWORD
+        or (quoted := _QUOTED.match(text, place)) is None
+    ):
+        return False
+    return is_opaque(quoted["value"]) or is_chosen(quoted["value"])
 
 
 _SECTION_OR_USER = lazy_regex(

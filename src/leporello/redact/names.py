@@ -32,7 +32,7 @@ def _after(words: str, blank: str = "[ ]") -> str:
 PASSWORDS = (
     "password|passwd|passphrase|pass phrase|passcode|pass|pwd|pw|credentials|creds"
     "|passwort|kennwort|zugangsdaten|passphrase"
-    "|mot de passe|mdp|identifiants"
+    r"|mot de passe|mdp|identifiants|code(?=[ ](?:du[ ]|de[ ]la[ ])?(?:wi-?fi|box)\b)"
     "|contraseña|contrasena|credenciales"
     "|senha|palavra-passe|palavra passe|credenciais"
     "|parola d'ordine|parola d’ordine|parola chiave|credenziali"
@@ -88,6 +88,13 @@ PINS = (
     r"|暗証番号|验证码|驗證碼|認証コード|確認コード|인증[ ]?(?:번호|코드)"
 )
 TO = frozenset("to auf en a para in na на naar till til".split())
+CHANGED = lazy_regex(
+    r"(?:re|zurück)?(?:chang|rotat|set$|updat|geänder|gesetzt|umgestell|cambia|modific|modifié|actualiza|altera|muda"
+    r"|troca|atualiza|redefini|imposta|aggiorna|réinitialis|измен|смен|обновл|установл|zmienion|ustawion|gewijzig"
+    r"|verander|ändra|bytt|endre|skift|změn|nastav)",
+    re.IGNORECASE,
+)
+"""What says that it was changed: what it was changed to stands behind `TO`."""
 CHANGES = lazy_regex(
     r"\b(?:chang|rotat|reset|set |updat|geänder|änder|setz|gesetz|cambi|mis|pus|mud|alter|troqu|impost|помен|измен"
     r"|смени|zmien|ustaw|verander|wijzig|ändr|byt|skift|endr)[\w ]{0,24}$",
@@ -115,7 +122,7 @@ HINTS = frozenset(
 
 _ENDING = (
     r"(?:[_\-.]?(?:\d{1,3}|old|new|prod|production|staging|stage|dev|test|live|value|plain|raw|b64|base64|default|admin"
-    r"|root|data|enc|stdin|base))?"
+    r"|root|data|enc|stdin|base|primary|secondary|backup|main|next|previous|current|(?<=_)[ab]))?"
 )
 _PASSWORD = lazy_regex(
     rf"(?:passw(?:or)?d|passwort|pass[_-]?phrase|passcode|pwd|psw|[_-]pw|(?<=.)[_\-.]pass|^pass"

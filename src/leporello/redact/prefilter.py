@@ -14,13 +14,13 @@ from collections.abc import Set
 from functools import cache, lru_cache
 
 from leporello.lazy_regex import lazy_regex
-from leporello.redact.assignments import DIRECTIVES, is_rule, name_around
+from leporello.redact.assignments import DIRECTIVES, ends_its_line, is_rule, name_around
 from leporello.redact.given import reading
 from leporello.redact.names import HINTS, STEMS, Strength, strength_of
 from leporello.redact.prose import COMPOUNDED, name_at
 from leporello.redact.shapes import BY_WORD, FED, SHAPE_WORDS
 from leporello.redact.spans import Words, lowered_of, places_of
-from leporello.redact.vendors import VENDOR_WORDS
+from leporello.redact.vendors import VENDOR_WORDS, may_be_formed
 from leporello.redact.views import HIDING
 from leporello.text_features.rare import loosened
 
@@ -89,6 +89,9 @@ def may_hold_secret(text: str) -> bool:
     """False only where no rule finds anything, however the text is read."""
     lowered = lowered_of(text)
     words = _seen_in(lowered)
+    # No word tells of these, and in the automaton their long runs of letters would cost a third of its time.
+    if may_be_formed(text):
+        return True
     if not words:
         return False
     if _is_telling(text, lowered, words):
@@ -97,7 +100,7 @@ def may_hold_secret(text: str) -> bool:
         return False
     joined = _GLUE.sub("", text)
     lowered = lowered_of(joined)
-    return _is_telling(joined, lowered, _seen_in(lowered))
+    return may_be_formed(joined) or _is_telling(joined, lowered, _seen_in(lowered))
 
 
 def _is_telling(text: str, lowered: str, words: Set[str]) -> bool:
@@ -113,7 +116,9 @@ def _is_telling(text: str, lowered: str, words: Set[str]) -> bool:
 
 
 _VAULT = lazy_regex(r"s\.(?:(?<![A-Za-z0-9_]s\.)|(?<=\\[nrt]s\.))[A-Za-z0-9]{24,26}(?![A-Za-z0-9_(\[.])")
-_LINK = lazy_regex(r"[^\w.\- ]|[ ](?:\W|or[ ]|(?i:value|default|type|description|sensitive)|[\w:-]{1,24}=[\"'\\]|$)|$")
+_LINK = lazy_regex(
+    r"[^\w.\- ]|[ ](?:\W|or[ ]|[Aa]s[ ]|(?i:value|default|type|description|sensitive)|[\w:-]{1,24}=[\"'\\]|$)|$"
+)
 _EQUALS = lazy_regex(r"[\\\"'`\]*_ \t]*+=")
 _DEFINED = lazy_regex(r"(?:env|etx|define|set(?:[ ]-\w{1,3})?|setq|def\w{0,10}|-secret|:)[ ]?$", re.IGNORECASE)
 _LINE_NUMBER = lazy_regex(r"[ \t]{0,8}\d{1,6}[→│|\t:][ \t]*+")
@@ -138,6 +143,7 @@ def _may_assign(text: str, place: int) -> bool:
         name.startswith("-")
         or name in DIRECTIVES
         or (strength is Strength.KEY and "_" in name)
+        or (text[end : end + 1] == " " and ends_its_line(text, end + 1, name, strength))
         or _DEFINED.search(text, max(0, start - 16), start) is not None
     )
 

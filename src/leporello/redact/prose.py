@@ -15,7 +15,7 @@ from itertools import islice
 from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
-from leporello.redact.names import CHANGES, KEYS, PASSWORDS, PINS, STEMS, TO
+from leporello.redact.names import CHANGED, CHANGES, KEYS, PASSWORDS, PINS, STEMS, TO
 from leporello.redact.spans import SecretSpan, lowered_of, places_of
 from leporello.redact.values import (
     is_chosen,
@@ -36,7 +36,7 @@ _CJK = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 """Scripts that put no blank between a word and the next; Thai is one of them."""
 _NAME = lazy_regex(
     rf"(?:(?P<pin>{PINS})|(?P<password>{PASSWORDS})|(?P<key>{KEYS}))"
-    rf"(?:(?:s|es|en|['’]\w{{1,4}}|i|y|ом|а|ам)(?![\w-]))?(?=[^\w-]|$|[{_CJK}]|-\s)"
+    rf"(?:(?:s|es|en|-ul|nya|['’]\w{{1,4}}|i|y|ом|а|ам)(?![\w-]))?(?=[^\w-]|$|[{_CJK}]|-\s)"
 )
 _ANY_STEM = RarePattern(lazy_regex("|".join(map(re.escape, sorted(STEMS)))))
 # What says "the next one is it". In scripts without blanks it ends a run of letters.
@@ -54,7 +54,8 @@ _ADVERBS = frozenset(
 )
 # What stands between a value and what it is: `... as the password`.
 _AS = frozenset("as is als ist comme est como es é è come jako to это как olarak — - = # // <- ← -- <--".split())
-_TURKISH_AS = lazy_regex(r"[ ](?:olarak|olmuştur|oldu)\b")
+_VERB_LAST = lazy_regex(r"[ ](?:(?:olarak|olmuştur|oldu|hai|är|dir)\b|है|हैं|ہے|です|だ|입니다|이야|예요|이에요)")
+"""Behind a value in languages whose verb stands last."""
 _CJK_AS = lazy_regex(r"は|が|を|是|为|作为|로|으로|을|를")
 _STOPS = frozenset("\n。！？；")
 _TOKEN = lazy_regex(
@@ -85,7 +86,7 @@ _BELOW = lazy_regex(
 )
 _ANSWER = lazy_regex(
     r"""(?:[^\n.!?？]{0,60}[?？]["'”]?|(?P<label>[ \t*_]{0,4})(?=\r?\n)|[^\n.!?？:]{0,60}(?=\r?\n[\w-]{1,20}:[ ]))
-    \s{1,8}(?:[\w-]{1,20}:[ ][a-z ,.!]{1,30}\r?\n)?(?:[\w-]{1,20}:[ ]{1,2})?
+    \s{1,8}(?:[\w-]{1,20}:[ ][a-z ,.!]{1,30}\r?\n)?(?:(?:```|~~~)[\w-]{0,12}\r?\n)?(?:[\w-]{1,20}:[ ]{1,2})?
     (?:(?:it['’]?s|it[ ]is|c['’]est|es[ ]ist|es|это)[ ](?:(?:still|now)[ ])?)?[*`"']{0,3}
     (?P<value>[^\s"'`<>]{4,512}+)(?=[*`"']{0,3}[ \t]{0,8}\r?(?:\n|$))""",
     re.VERBOSE | re.IGNORECASE,
@@ -308,6 +309,7 @@ def _codes(text: str, end: int) -> Iterator[SecretSpan]:
 
 def _after(text: str, name: _Name) -> SecretSpan | None:
     signed = paired = False
+    before = ""
     linked = name.said is _Said.PASSWORD and name.word.endswith(("'s", "’s"))
     count = 0
     for token in islice(_TOKEN.finditer(text, name.end, name.end + _WINDOW), _MOST_WORDS):
@@ -340,8 +342,10 @@ def _after(text: str, name: _Name) -> SecretSpan | None:
             if word.endswith((".", "!", "?", ";")):
                 return None
             paired = linked and _is_user_and_password(name)
-            linked = _links(word, name, linked) or (count == 1 and word in TO and _follows(CHANGES, text, name))
+            was_changed = count == 1 and word in TO and _follows(CHANGES, text, name)
+            linked = _links(word, name, linked) or was_changed or (word in TO and CHANGED.match(before) is not None)
             signed = linked and word.endswith((":", "="))
+            before = word
     return None
 
 
@@ -383,7 +387,7 @@ def _links(word: str, name: _Name, linked: bool) -> bool:
     """Whether the word says that the next one is the value."""
     lowered = word.lower()
     if name.word == "pass":
-        return lowered in _SHORT_IS
+        return lowered in _SHORT_IS or (linked and lowered in _ADVERBS)
     return (
         lowered in _IS
         or word.endswith((":", "：", "="))
@@ -401,7 +405,7 @@ def _is_at(text: str, name: _Name, value: str, linked: bool, count: int) -> bool
     is_password = count == 0 and name.said is _Said.PASSWORD and (is_chosen(value) or is_worded(value))
     if is_password and _follows(_USER_BEFORE, text, name):
         return True
-    if count == 0 and _TURKISH_AS.match(text, text.find(value, name.end) + len(value)):
+    if count == 0 and _VERB_LAST.match(text, text.find(value, name.end) + len(value)):
         return _is_said(value, name, linked=True)
     if count == 0:
         return _is_said(value, name, linked=False) and not _COUNTED.match(text, name.end)

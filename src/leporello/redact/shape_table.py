@@ -37,6 +37,11 @@ class Shape(Struct, frozen=True):
     """It may also stand on a line before."""
 
 
+def _is_mixed(value: str) -> bool:
+    """Chosen, and with more than one number at the end of a word."""
+    return is_chosen(value) and value.lower() != value != value.upper() and sum(map(str.isdigit, value)) > 1
+
+
 _QUOTE = r"""\\{0,3}["']?"""
 
 SHAPES: tuple[Shape, ...] = (
@@ -77,7 +82,7 @@ SHAPES: tuple[Shape, ...] = (
     ),
     Shape("digest", ('response="',), lazy_regex(r'response="([0-9a-f]{32,128})"', re.I)),
     Shape(
-        "bearer", ("bearer",), lazy_regex(r"bearer[ \t]{1,3}([A-Za-z0-9._~+/=|-]{8,4096}+)", re.I), is_opaque_literal
+        "bearer", ("bearer",), lazy_regex(r"bearer,?[ \t]{1,3}([A-Za-z0-9._~+/=|-]{8,4096}+)", re.I), is_opaque_literal
     ),
     Shape("basic", ("basic ",), lazy_regex(r"basic[ ]{1,3}([A-Za-z0-9+/]{8,1024}+={0,2})", re.I), is_pair),
     # scheme://user:password@host: the last @ before a slash ends the password, which may hold one behind no port.
@@ -334,7 +339,7 @@ SHAPES: tuple[Shape, ...] = (
     Shape(
         "command",
         ("assword",),
-        lazy_regex(r"""assword[:?*\s"'}]{0,8}[\s{]{0,8}(?:exp_)?send[ ](?:--[ ])?"([^"\\\n$]{3,128}+)"""),
+        lazy_regex(r"""assword[:?*\s"'};]{0,8}[\s{]{0,8}(?:exp_)?send[ ](?:--[ ])?"([^"\\\n$]{3,128}+)"""),
         is_literal,
     ),
     Shape(
@@ -346,6 +351,61 @@ SHAPES: tuple[Shape, ...] = (
             re.I,
         ),
         is_chosen,
+    ),
+    # Others take a user and a password among other things.
+    Shape(
+        "call",
+        (
+            "ftp(",
+            "ftps(",
+            "ftp_tls(",
+            "telnet(",
+            "auth(",
+            "authenticate(",
+            "bind(",
+            "bind_s(",
+            "signin(",
+            "sign_in(",
+            "credentials(",
+        ),
+        lazy_regex(
+            r"""[a-z_]{3,12}\(\s{0,8}(?:(?:["'][^"'\n]{0,80}["']|\$?\w{1,40})\s{0,8},\s{0,8})?"""
+            r"""["'][^"'\n]{1,80}["']\s{0,8},\s{0,8}["']([^"'\n\s]{6,128})["']""",
+            re.I,
+        ),
+        _is_mixed,
+    ),
+    # A user and a password that become a header.
+    Shape(
+        "call",
+        ("btoa(", "b64encode(", "base64encode(", "encodetostring("),
+        lazy_regex(r"""[a-z0-9]{4,14}\([ ]?b?["'][^"':\n]{1,64}:([^"'\s]{4,128})["']""", re.I),
+        is_chosen,
+    ),
+    # Letter by letter, as Java and C take it.
+    Shape(
+        "letters",
+        ("{'",),
+        lazy_regex(r"""\{('[^'\n]'(?:,[ ]?'[^'\n]'){5,64}+)"""),
+        behind=("pass", "pwd", "secret"),
+    ),
+    # The value of an entry among secrets.
+    Shape(
+        "entry",
+        ("value",),
+        lazy_regex(r"""value["']?[ \t]{0,3}[:=][ \t]{0,3}["']?([^\s"',;{}<>]{6,4096}+)""", re.I),
+        is_strange,
+        behind=(
+            'secrets"',
+            "secrets:",
+            "secrets =",
+            "secrets {",
+            'credentials"',
+            "credentials:",
+            'passwords"',
+            "passwords:",
+        ),
+        lines=True,
     ),
     # A user and a password: nothing else is given to these.
     Shape(
@@ -509,6 +569,25 @@ SHAPES: tuple[Shape, ...] = (
         ),
         is_strange,
     ),
+    # The same as a list, whatever the user is called.
+    Shape(
+        "login",
+        ("login", "credential", "user-pass", "zugangsdaten", "identifiants", "credenciales", "credenziali"),
+        lazy_regex(
+            r"[a-z-]{5,13}[^\n:]{0,40}:[ \t]{0,4}\r?\n[ \t]{0,8}(?:[-*•][ ])?[\w.@-]{2,64}[ \t]{0,4}\r?\n"
+            r"[ \t]{0,8}(?:[-*•][ ])?([^\s:]{6,64}+)(?=\s{0,4}(?:\n|$))",
+            re.I,
+        ),
+        _is_mixed,
+    ),
+    # A program asks, and this is what it is to be told.
+    Shape(
+        "login",
+        (", type ", ", enter ", ", just type ", ", just enter "),
+        lazy_regex(r",[ ](?:just[ ])?(?:type|enter)[ ][\"'`]?([^\s\"'`<>]{6,128}+)", re.I),
+        _is_mixed,
+        behind=("asks", "asked", "prompts", "prompted"),
+    ),
     Shape(
         "wifi",
         ("network:", "ssid:", "wifi:", "wi-fi:", "wlan:", "netzwerk:"),
@@ -520,7 +599,7 @@ SHAPES: tuple[Shape, ...] = (
         "command",
         ("echo ", "printf "),
         lazy_regex(
-            r"""(?:echo|printf)(?:[ ]-[ne]{1,2})?[ ]["']?(?:%s[^'"]{0,4}["'][ ]["']?)?"""
+            r"""(?:echo|printf)(?:[ ]-[ne]{1,2})?[ ]["']?(?:%s(?:[^'"\n]{0,4}["'])?[ ]["']?)?"""
             r"""(?:[a-z_][\w-]{0,31}:)?([^\s"'|$]{4,65536}+)["']?"""
             r"""(?=[^|\n]{0,10}\|[^|\n]{0,80}(?:-stdin|sudo[ ]-S|passwd|gpg[ ]|kinit|wg[ ]|secrets?[ ]create"""
             r"""|login|cryptsetup|base64[ ]-{1,2}[dD])"""
@@ -612,7 +691,7 @@ SHAPES: tuple[Shape, ...] = (
         ("secret ", "password "),
         lazy_regex(r"(?:secret|password) \d (\S{4,128}+)", re.I),
         is_literal,
-        behind=("username ", "enable ", "neighbor "),
+        behind=("username ", "enable ", "neighbor ", "ppp ", "chap ", "ike"),
     ),
     Shape(
         "markup",

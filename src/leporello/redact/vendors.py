@@ -8,7 +8,7 @@ from functools import cache
 
 from leporello.lazy_regex import lazy_regex
 from leporello.redact.spans import SecretSpan, matches
-from leporello.redact.values import is_drawn
+from leporello.redact.values import is_drawn, is_opaque
 
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _ID = "[A-Za-z0-9_-]"
@@ -24,7 +24,8 @@ _STARTS: dict[str, str] = {
     "bb_live_": rf"{_ID}{{16,}}+",  # Browserbase
     "lep-": rf"{_ID}{{20,}}+",  # our own gateway
     # OpenAI and who follows it
-    "sk-": rf"(?:(?:proj|svcacct|admin|ant|or-v1|lf)-{_ID}{{20,}}+|(?:[a-z]{{2,12}}-)?{_ALNUM}{{32,}}+)",
+    "sk-": rf"(?:(?:proj|svcacct|admin|ant|or-v1|lf)-{_ID}{{20,}}+|(?:[a-z]{{2,12}}-)?{_ALNUM}{{32,}}+"
+    r"|[a-z]{2,12}(?:-[a-z0-9]{7}){4}(?![A-Za-z0-9-]))",  # Helicone
     "AIza": rf"{_ID}{{30,}}+",  # Google
     "AQ.": rf"A{_ID}{{40,}}+",
     "ya29.": rf"{_ID}{{20,}}+",
@@ -193,6 +194,12 @@ _STARTS: dict[str, str] = {
     "eyJ0eXBlIjo": r"(?:gInNlcnZpY2Vf|ic2VydmljZV9)[A-Za-z0-9+/=]{20,}+",
     "ewogICJ0eXBlIjogInNlcnZpY2Vf": r"[A-Za-z0-9+/=]{20,}+",
     "rzp_": rf"(?:live|test)_{_ALNUM}{{14,}}+",  # Razorpay
+    **dict.fromkeys(("prod:", "dev:", "preview:"), rf"[a-z]{{2,20}}-[a-z]{{2,20}}-\d{{1,6}}\|{_ID}{{40,}}+"),  # Convex
+    "unkey_": rf"{_ALNUM}{{20,}}+",
+    "vtwn_": rf"{_ALNUM}{{24,}}+",  # Val Town
+    **dict.fromkeys(("ak-", "as-"), rf"(?=[A-Za-z]{{0,20}}\d){_ALNUM}{{22}}(?![A-Za-z0-9_-])"),  # Modal
+    "key_": rf"{_HEX}{{64}}(?!{_ALNUM})",  # Cursor
+    "chpt_": rf"{_HEX}{{12,}}+",  # Chromatic
     "tgp_v1_": rf"{_ID}{{30,}}+",  # Together
     "CLOJARS_": r"[a-z0-9]{40,}+",
     "napi_": r"[a-z0-9]{40,}+",  # Neon
@@ -249,6 +256,52 @@ VENDOR_WORDS = {**_START_PATTERNS, **{word: re.escape(word) + after for word, (_
 """What a vendor's key begins with or holds, and the pattern that matches from there."""
 
 
+_BODY = lazy_regex(r"[_-]([A-Za-z0-9]{20,8192}+)")
+_SHORTEST_BODY, _LONGEST_LOOKED_AT, _LONGEST_PREFIX = 28, 64, 48
+_PREFIX = lazy_regex(
+    r"(?:(?<![A-Za-z0-9_+/.%-])|(?<=\n[+-])|(?<=\A[+-]))([a-z][a-z0-9]{0,11}(?:[_-][a-z0-9]{1,10}){0,3})$"
+)
+_PIECES = lazy_regex(r"[_-]")
+_GRADES = frozenset("live test prod dev pat oat sat".split())
+"""Behind these a key may be shorter."""
+_OF_IDS = frozenset(
+    (
+        "msg req request resp response call toolu srvtoolu chatcmpl cmpl thread run lc asst step file batch gen evt"
+        " event cus sub price prod ch acct user usr org team proj project sess session conv item rs fc ws id uid uuid"
+        " trace span sha1 sha256 sha384 sha512 md5 nonce boundary etag build chunk chunks index main cache digest hash"
+        " node task job page block cs pi pm txn img image video asset assets release deploy commit tx"
+        " ref pubkey pk addr"
+    ).split()
+)
+"""What stands before something's id or checksum."""
+
+
+def _formed_spans(text: str) -> Iterator[SecretSpan]:
+    """A short name in small letters and, behind its last dash, letters drawn at random: `polar_oat_…`.
+
+    Ids are formed so too, but they are shorter, or their names say what they are of.
+    """
+    for body in _BODY.finditer(text):
+        prefix = _PREFIX.search(text, max(0, body.start() - _LONGEST_PREFIX), body.start())
+        if prefix is None:
+            continue
+        pieces = _PIECES.split(prefix[1])
+        if pieces[0] in _OF_IDS or len(body[1]) < (20 if pieces[-1] in _GRADES else _SHORTEST_BODY):
+            continue
+        if _is_formed(body[1]):
+            yield SecretSpan(*body.span(1), "vendor_key")
+
+
+def _is_formed(body: str) -> bool:
+    digits = sum(map(str.isdigit, body[:_LONGEST_LOOKED_AT]))
+    return digits > 1 and body.lower() != body != body.upper() and is_drawn(body) and is_opaque(body)
+
+
+def may_be_formed(text: str) -> bool:
+    """Whether a key of a vendor that is not in the tables stands in a text."""
+    return next(_formed_spans(text), None) is not None
+
+
 @cache
 def _start_pattern(word: str) -> re.Pattern[str]:
     return re.compile(_START_PATTERNS[word])
@@ -256,6 +309,7 @@ def _start_pattern(word: str) -> re.Pattern[str]:
 
 def vendor_spans(text: str, words: set[str]) -> Iterator[SecretSpan]:
     """Keys of known formats, wherever they stand. `words` are those that stand in the text, perhaps in other case."""
+    yield from _formed_spans(text)
     for word in VENDOR_WORDS.keys() & words:
         if word in _START_PATTERNS:
             for match in matches(_start_pattern(word), text, word, text):
