@@ -42,6 +42,7 @@ WEIGHTS = {
     "figure unanswered": -1.1,
     "neither value nor change": -0.8,
     "no values": -1.1,
+    "remarks": -1.0,
     "named": 1.7,
     "nothing gone": -0.8,
     "changes": 1.6,
@@ -112,6 +113,7 @@ def signs(
     found = _signs(old, new, common, weigh)
     if not (old.values or old.known_values) and patterns.GOES_ON.match(old.text):
         return {}  # it does not name its thing
+    found["remarks"] = bool(found["neither value nor change"] and found["no values"])
     found["shared"] = min(_few_have(common.words, frequency), MOST_SHARED)
     found["things"] = min(_few_have(common.things, frequency), MOST_THINGS)
     return found
