@@ -75,6 +75,7 @@ class Mention(Struct, frozen=True):
     gone: tuple[str, ...] = ()
     """Values of the earlier sentence."""
     relation: float = 0.0
+    asks: bool = False
 
 
 def relation(

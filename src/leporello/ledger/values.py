@@ -222,7 +222,7 @@ class Values:
         """What was said last where the later sentence was spoken of again itself."""
         for _ in range(LONGEST_CHAIN):
             again = self.related.get(later.since, {}).get(later.sentence)
-            if again is None:
+            if again is None or again.asks:
                 break
             later = again
         return later
@@ -352,7 +352,9 @@ class Values:
         if best is None or (score >= NEARLY * best.relation and not said.asks):
             whole = len(around.text) <= LONGEST_TOLD and around.sentences < FEW
             gone = tuple(value.text.casefold() for value in earlier.values)
-            later = Mention(said.number, around.text if whole else excerpt(earlier, said), said.text, gone, score)
+            later = Mention(
+                said.number, around.text if whole else excerpt(earlier, said), said.text, gone, score, said.asks
+            )
             echoes = (echo for echo in self.echoes.get(place, ()) if len(echo[1]) <= LONGEST_ECHO)
             repeated = ((number, text) for number, text in echoes if any(word in text.casefold() for word in gone))
             for number, text in ((earlier.number, earlier.text), *repeated):
