@@ -10,8 +10,8 @@ in a window of 16,000 tokens. SET_DIR may hold:
   anywhere, and look-alikes under Constraints.
 - `values.json`: `{"pairs": [{"old", "new", "old_value", "new_value", "question"}], "near": [{"a", "b"}]}`. A search
   is right where the new statement comes first or the old one is marked; a fold where it holds the new value, and the
-  old one is absent, marked, or shown together with the new one. Near pairs are about two things: the first may not be
-  told as replaced; how often something said later stands behind it without a claim is counted too.
+  old one is absent, marked, told to have ended, or shown together with the new one. Near pairs are about two things:
+  the first may not be told as replaced; how often something said later stands behind it without a claim is counted too.
 - `pastes.json`: `[{"message", "pasted", "own"}]`. Counted are pasted sentences under Constraints (none should
   be), and the user's own rules there.
 """
@@ -185,7 +185,7 @@ def new_value_shown(view: FinalView, pair: dict[str, str]) -> bool:
     old, new = fold(pair["old_value"]), fold(pair["new_value"])
     stale = [line for line in about if old in line and fold(pair["old"]).rstrip(".。") in line and new not in line]
     return any(new in line for line in about) and all(
-        any(mark in line for mark in map(fold, (MARK, LATER))) for line in stale
+        any(mark in line for mark in map(fold, (MARK, LATER, ENDED))) for line in stale
     )
 
 

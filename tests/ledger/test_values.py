@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from leporello.ledger.ledger import Ledger, load, save
+from leporello.ledger.ranking import Ranking
 from leporello.ledger.statements import read
-from leporello.ledger.values import MOST_OPEN, Values
+from leporello.ledger.things import things_in
+from leporello.ledger.values import LATER, MOST_OPEN, Values
 from tests.ledger import changed_values
 from tests.ledger.changed_values import Changed
 from tests.ledger.value_pairs import APART, SILENT, SPOKEN
@@ -352,3 +354,61 @@ def test_what_a_long_statement_is_about_is_not_guessed() -> None:
         values.add(1, "user", [said])
         values.add(9, "user", [later])
         assert [*values.related] == related
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("We release on Monday.", "Releasing happens on Friday."),
+        ("The default branch is main.", "Feature branches start with topic/."),
+        ("The front door sticks.", "Tapez 7790A pour entrer dans l'immeuble."),
+        ("データベースはMySQLです。", "DBはPostgreSQLに移行しました。"),
+    ],
+)
+def test_a_thing_is_known_in_whatever_form_its_name_stands(one: str, other: str) -> None:
+    assert things_in(one) & things_in(other)
+
+
+@pytest.mark.parametrize(
+    ("sentence", "value"),
+    [
+        ("The guest list got cut to sixty-four.", "sixty-four"),
+        ("Wir sind jetzt fünfundzwanzig Leute.", "fünfundzwanzig Leute"),
+        ("打ち合わせは午後二時からです。", "二時"),
+        ("我住在三楼。", "三楼"),
+    ],
+)
+def test_numbers_that_are_spelt_out_are_values(sentence: str, value: str) -> None:
+    said = read(sentence, 1, "user")
+    assert said is not None
+    assert value in [found.text for found in said.values]
+
+
+def test_a_little_is_no_hour() -> None:
+    said = read("这里有一点问题。", 1, "user")
+    assert said is not None
+    assert said.values == ()
+
+
+def test_a_question_does_not_take_the_place_of_a_newer_value() -> None:
+    values = Values()
+    said = (
+        "We do the flags with Unleash.",
+        "Flags come from Flipt these days.",
+        "Does Unleash keep flags for 30 days?",
+    )
+    for number, sentence in zip((1, 5, 9), said, strict=True):
+        values.add(number, "user", [sentence])
+    assert values.related_to(1, said[0]) is not None
+    assert values.marked(1, said[0]).startswith(f"{said[0]} (later m5")
+
+
+def test_what_a_rule_ended_is_marked_where_it_was_said() -> None:
+    ledger = Ledger()
+    for number, text in ((1, "Commit messages are in English."), (2, "From now on write commit messages in German.")):
+        ledger.add(number, {"role": "user", "content": text})
+    ended = [rule.text for rule in ledger.rules if rule.ended_by == 2]
+    shown = [unit.unit.text for unit in Ranking(ledger, {1, 2}) if unit.number == 1]
+    assert ended == ["Commit messages are in English."]
+    assert shown
+    assert all(f"{LATER}2" in text or "since m2" in text for text in shown)

@@ -9,6 +9,7 @@ from the words it shares with another.
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections.abc import Mapping
 from functools import cache
 
@@ -16,49 +17,48 @@ from msgspec import Struct
 
 from leporello.ledger import value_patterns as patterns
 from leporello.ledger.sentence_pieces import plain_words
-from leporello.ledger.statements import FIGURES, PLAINLY, Statement, Value, begin_of, same_by_name
+from leporello.ledger.statements import FIGURES, PERHAPS, PLAINLY, Statement, Value, begin_of, same_by_name
 from leporello.ledger.things import other_value, others_of_a_kind, somebody_else
-from leporello.ledger.value_matching import Weight, filled_otherwise, narrows, same_unit, told_apart
+from leporello.ledger.value_matching import FEW, Weight, filled_otherwise, narrows, same_unit, told_apart
 from leporello.ledger.value_patterns import ValueKind
 
 WEIGHTS = {
-    "shared": 1.3,
-    "things": 2.2,
-    "thing with a value": 1.3,
-    "indirect": 1.6,
-    "covered": -0.7,
-    "contrast": -1.0,
-    "other thing": -5.0,
-    "somebody else": -1.9,
-    "own before": -1.3,
-    "apart": -3.2,
-    "filled otherwise": -1.1,
-    "narrows": -1.3,
-    "other value": 1.5,
-    "figure of another": -1.5,
-    "figure": -0.1,
-    "neither value nor change": -0.7,
-    "named": 4.2,
-    "nothing gone": -0.9,
-    "name beside figure": -3.6,
-    "changes": 0.8,
-    "cancels": 4.3,
-    "no value": 0.8,
-    "no values": -1.3,
-    "only wanted before": -2.0,
-    "a remark before": -2.0,
-    "happened before": -3.5,
-    "delighted before": -4.9,
-    "asks": -4.5,
-    "asks with a figure": -1.6,
-    "words before": -1.9,
-    "words": 0.7,
-    "not longer": -0.1,
+    "shared": 2.1,
+    "things": 2.3,
+    "thing with a value": 2.1,
+    "things alone": 1.9,
+    "covered": -1.1,
+    "other thing": -4.0,
+    "somebody else": -1.4,
+    "own before": -0.8,
+    "apart": -3.9,
+    "filled otherwise": -1.4,
+    "narrows": -1.1,
+    "other script": -2.8,
+    "other value": 1.6,
+    "name": 0.6,
+    "name beside figure": -1.7,
+    "figure and contrast": -0.7,
+    "figure unanswered": -1.1,
+    "neither value nor change": -0.8,
+    "no values": -1.1,
+    "remarks": -1.0,
+    "named": 1.7,
+    "nothing gone": -0.8,
+    "changes": 1.6,
+    "may change": 0.8,
+    "cancels": 1.8,
+    "a remark before": -2.2,
+    "happened before": -2.2,
+    "delighted before": -3.6,
+    "asks": -2.5,
+    "words before": -2.6,
 }
-LEAST, LEAST_AMONG_HITS = -1.4, -3.9
+LEAST, LEAST_AMONG_HITS = -2.6, -5.1
 """What speaks for two statements about one thing and against it, and how much is needed: fitted to sets of invented
 pairs, and to recorded talks and work, where most sentences that share rare words are about two things."""
-MOST_CONTRASTS = 3
+SCRIPTS = ("\u0400", "\u3041", "\uac00")
+"""Where letters of other scripts begin: Cyrillic, Chinese and Japanese, Korean."""
 MOST_SHARED, MOST_THINGS = 2.0, 1.5
 MOST_WORDS, LONGEST_OLD, LONGEST_NEW = 12, 120, 200
 LONGEST, BEFORE_VALUE = 140, 50
@@ -75,6 +75,7 @@ class Mention(Struct, frozen=True):
     gone: tuple[str, ...] = ()
     """Values of the earlier sentence."""
     relation: float = 0.0
+    asks: bool = False
 
 
 def relation(
@@ -91,7 +92,7 @@ def relation(
     `around`: the words of the whole message. What counts most is how few other sentences have the words they share.
     `among_hits` of a search, which only decides what comes first, less is enough.
     """
-    found = signs(old, new, around, frequency, weigh, among_hits=among_hits)
+    found = signs(old, new, around, frequency, weigh)
     score = sum(weight * found[name] for name, weight in WEIGHTS.items()) if found else -math.inf
     return max(0.0, score - (LEAST_AMONG_HITS if among_hits else LEAST))
 
@@ -102,8 +103,6 @@ def signs(
     around: frozenset[str],
     frequency: Mapping[str, int],
     weigh: Weight,
-    *,
-    among_hits: bool = False,
 ) -> dict[str, float]:
     """What speaks for two statements about one thing, and against it; nothing where they are never compared."""
     if len(old.order) > MOST_WORDS or len(old.text) > LONGEST_OLD or len(new.text) > LONGEST_NEW:
@@ -113,10 +112,9 @@ def signs(
     if not (common.words or common.things) or not states or old.text == new.text:
         return {}
     found = _signs(old, new, common, weigh)
-    if found["no value"] and patterns.GOES_ON.match(old.text):
+    if not (old.values or old.known_values) and patterns.GOES_ON.match(old.text):
         return {}  # it does not name its thing
-    if found["neither value nor change"] and not (among_hits or common.things):
-        return {}  # two remarks in the same words tell nothing beside each other
+    found["remarks"] = bool(found["neither value nor change"] and found["no values"])
     found["shared"] = min(_few_have(common.words, frequency), MOST_SHARED)
     found["things"] = min(_few_have(common.things, frequency), MOST_THINGS)
     return found
@@ -132,12 +130,10 @@ class _Common:
 
     def __init__(self, old: Statement, new: Statement, around: frozenset[str]) -> None:
         vague = old.about_change | new.about_change | _vague()
-        direct = (old.keys & new.keys) - vague
-        both = direct | ((old.keys & (new.context | around) | old.context & new.keys) - vague)
+        both = (old.keys & new.keys) - vague | ((old.keys & (new.context | around) | old.context & new.keys) - vague)
         begins = (old.begins & new.begins) - {begin_of(word) for word in both | vague}
         self.words = both | begins
         self.things = old.things & new.things
-        self.indirect = not (direct or begins or self.things)
         given = {word for value in (*old.values, *new.values) for word in value.words}
         self._same = same_by_name(old, new)
         self.ours = frozenset(filter(self._is_other, old.words - new.words - vague - given))
@@ -163,49 +159,49 @@ def _signs(old: Statement, new: Statement, common: _Common, weigh: Weight) -> di
     name = ValueKind.NAME in kinds and not figure
     other = other_value(old.known_values, new.known_values)
     # What changes is a value: "my changing mind" gives none.
-    gives = bool(old.values) or any(not new.text.startswith(value.text) for value in fresh)
-    changes = new.changes == PLAINLY and gives
+    gives = old.values or len(old.order) < FEW or any(not new.text.startswith(value.text) for value in fresh)
+    changes = new.changes == PLAINLY and bool(gives)
     return {
         **_on_what(old, new, common, weigh),
         "thing with a value": not common.words and bool(common.things) and (figure or name),
-        "figure": figure,
         "name": name,
         "figure and contrast": bool(figure and common.ours and common.theirs),
         "name beside figure": figure and any(_opens_as_name(new, value) for value in fresh),
         "other thing": bool(kinds) and others_of_a_kind(old.things, new.things),
         "other value": other and not figure,
-        "figure of another": other and figure,
         "neither value nor change": not (kinds or changes or new.cancels or other),
-        "no value": not (old.values or old.known_values),
+        "things alone": not (common.words or kinds or changes or new.cancels or other),
+        "figure unanswered": not (kinds or changes or new.cancels) and any(v.kind in FIGURES for v in old.values),
         "no values": not (old.values or old.known_values or new.values or new.known_values),
         "named": bool(stays and (new.changes or new.cancels or new.negates)),
         "nothing gone": 0 < len(old.values) == len(stays),
         "changes": changes,
+        "may change": new.changes == PERHAPS,
         "cancels": bool(new.cancels),
-        "only wanted before": patterns.WANTED.match(old.text) is not None,
         "a remark before": patterns.REMARK.match(old.text) is not None,
         "happened before": patterns.PAST.search(old.text) is not None,
         "delighted before": "!" in old.text,
         "asks": new.asks and not figure,
-        "asks with a figure": new.asks and figure,
         "words before": math.log1p(len(old.order)),
-        "words": math.log1p(len(new.order)),
-        "not longer": len(new.order) <= len(old.order),
     }
+
+
+def _script(text: str) -> int:
+    """What a text is written in: who changes the script speaks of the same thing with words in common, or hardly."""
+    return bisect(SCRIPTS, max(text, default=""))
 
 
 def _on_what(old: Statement, new: Statement, common: _Common, weigh: Weight) -> dict[str, float]:
     """What tells whether they are about one thing, whatever their values."""
     both = _weight(common.words, weigh) + _weight(common.things, weigh)
     return {
-        "indirect": common.indirect,
         "covered": both / (both + _weight(common.ours, weigh)),
-        "contrast": min(len(common.ours), len(common.theirs), MOST_CONTRASTS) / MOST_CONTRASTS,
         "somebody else": somebody_else(old.things, new.things),
         "own before": old.own and not new.own,
         "apart": told_apart(old, new, weigh),
         "filled otherwise": filled_otherwise(old, new),
         "narrows": narrows(old, new),
+        "other script": _script(old.text) != _script(new.text),
     }
 
 

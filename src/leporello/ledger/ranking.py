@@ -22,7 +22,7 @@ from leporello.ledger.importance import Vocabulary, user_weight, words_of
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.sentence_pieces import gives_value
 from leporello.ledger.units import INTENT, SAYS_WHY
-from leporello.ledger.values import SHORTEST
+from leporello.ledger.values import LATER, SHORTEST
 
 _FEW_WORDS = lazy_regex(r"[^\W\d_\u3040-\u9fff\uac00-\ud7a3][a-zß-ÿа-я'’, -]{0,31}[.!:]?")
 """No figure, no name, no identifier: "Good catch.", "I see the issue.", "This makes sense because:"."""
@@ -111,6 +111,8 @@ class Ranking:
         self._ranked: list[RankedUnit] = []
         self._anew = ledger.values.told_anew()
         self._stated: list[RankedUnit] | None = None
+        self._ended = {(rule.number, rule.text): rule.ended_by for rule in ledger.rules if rule.ended_by is not None}
+        """By what the rules ended that hold no longer."""
         self._is_talk = is_talk(ledger)
         self._covered = covered = sorted(number for number in numbers if number in ledger.facts)
         self._span = frozenset(covered)
@@ -161,7 +163,7 @@ class Ranking:
         """
         if self._stated is None:
             values, last = self._ledger.values, self._ledger.last or 1
-            ended = {rule.text for rule in self._ledger.rules if rule.ended_by is not None}
+            ended = {text for _, text in self._ended}
             said = [
                 (number, unit)
                 for number in reversed(self._covered)
@@ -245,6 +247,8 @@ class Ranking:
         # What is told elsewhere, in a fold of its own or as it was said, is not told here.
         related = later is not None and later.since in self._span
         text = values.marked(number, unit.text, is_output=facts.role == "tool", beside=self._told, related=related)
+        if text == unit.text and (ended := self._ended.get((number, text))):
+            text += f"{LATER}{ended})"
         shown = unit if text == unit.text else msgspec.structs.replace(unit, text=text)
         return RankedUnit(number, facts.role, shown, heading, beside=values.shown_beside(number, text))
 

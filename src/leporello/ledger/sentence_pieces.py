@@ -139,6 +139,9 @@ _HANGUL_TAIL = lazy_regex(
 _HANGUL_VERB = lazy_regex(r"(?:니다|세요|해요|어요|아요|하고|해서|하여|있는|하는|되는|해|된)\Z")
 _HANGUL_NAMES = ("입니다", "이에요", "예요", "에게", "님", "씨")
 _HANGUL_PARTICLES = ("에", "로", "까지", "부터")
+_PARTS = lazy_regex(r"-(?:e-|et-|y-)?|(?<=\w)und(?=\w)")
+_ONES = frozenset(("one", "un", "ein"))
+_HOURS = ("点", "点半", "時", "時半", "时", "时半")
 _LOWER_NO_MONTH = ("may", "mar", "mars")
 
 
@@ -181,6 +184,8 @@ def _word(token: str) -> _Told:
     known = _known().get(folded)
     if known is not None and not (first.islower() and folded in _LOWER_NO_MONTH):
         return known
+    if ("-" in folded or "und" in folded) and _is_numeral(folded):
+        return _Told(Sort.FIGURE)
     words = tuple(words_in(token))
     if _CODE.match(token) or "@" in token or ("/" in token and ("." in token or token.count("/") > 1)):
         return _Told(Sort.SMALL if _HASH.match(token) else Sort.CODE, words)
@@ -191,9 +196,17 @@ def _word(token: str) -> _Told:
     return _Told(Sort.CAPITAL if first.isupper() else Sort.WORD, words)
 
 
+def _is_numeral(word: str) -> bool:
+    """Whether a word is a number of several parts: "sixty-four", "vingt-cinq", "fünfundzwanzig"."""
+    parts, numerals = _PARTS.split(word), patterns.words("numerals")
+    return len(parts) > 1 and parts[0] in numerals | _ONES and parts[-1] in numerals | _ONES
+
+
 def _unspaced(token: str) -> _Told:
     if patterns.UNSPACED_DAY.match(token):
         return _Told(Sort.DATE)
+    if patterns.SPELT.fullmatch(token):
+        return _Told(Sort.TIME if token.endswith(_HOURS) else Sort.FIGURE)
     if "\u3041" <= token[0] <= "\u309f":
         return _Told(Sort.LINK if token == "の" else Sort.SMALL)
     if "\uac00" <= token[0] <= "\ud7a3":

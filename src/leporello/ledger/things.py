@@ -14,14 +14,18 @@ from functools import cache, lru_cache
 from msgspec import Struct
 
 from leporello.files import shipped
+from leporello.lazy_regex import lazy_regex
 from leporello.ledger.sentence_pieces import UNSPACED, plain_words
 
 _EDGES = " \t\"'`.,;:!?()[]{}<>«»„“”‘’¿¡…*_"
 _OWNER = ("'s", "’s")
+_E_OF_PLURALS = ("che", "she", "xe", "sse")
 SAME_KIND, PEOPLE, VALUE, EXACTLY = "~", "+", "=", "!"
 _NOTHING: frozenset[str] = frozenset()
 _LATIN, LONGEST_FORM, LEAST = "\u024f", 7, 3
 _ENDINGS = ("ing", "ed")
+_ELIDED = lazy_regex(r"^(?:[dlmntsjc]|qu|dell|all|nell|sull|dall|un)['’](?=\w\w)")
+_BETWEEN_SCRIPTS = lazy_regex(r"(?<=[0-9A-Za-z])(?=[\u3041-\ud7a3])|(?<=[\u3041-\ud7a3])(?=[0-9A-Za-z])")
 
 _ByWord = dict[str, frozenset[str]]
 
@@ -68,7 +72,8 @@ def named_in(text: str) -> Named:
     known = _known()
     values: set[tuple[str, str]] = set()
     by_word: dict[str, set[str]] = defaultdict(set)
-    written = [word.strip(_EDGES) for word in text.split()]
+    unspaced = max(text, default="") > UNSPACED
+    written = [word.strip(_EDGES) for word in (_BETWEEN_SCRIPTS.sub(" ", text) if unspaced else text).split()]
     plain = [_singular(word.casefold()) for word in written]
     forms = [_form(word.casefold()) for word in written]
     for place, (word, form) in enumerate(zip(plain, forms, strict=True)):
@@ -76,7 +81,7 @@ def named_in(text: str) -> Named:
         if word in known.proper and written[place][0].isupper():
             of |= known.proper[word]
         values.update((thing, word) for thing in of)
-        of = of | known.words.get(form, _NOTHING) | known.exactly.get(word, _NOTHING)
+        of = of | _by_form(known, plain[place], form) | known.exactly.get(word, _NOTHING)
         if of:
             by_word[written[place]] |= of
         for phrase in known.phrases.get(form, ()):
@@ -85,7 +90,7 @@ def named_in(text: str) -> Named:
                 values.update([(phrase.thing, " ".join((word, *phrase.rest)))] if phrase.is_value else ())
                 for part in written[place:stop]:
                     by_word[part].add(phrase.thing)
-    if max(text, default="") > UNSPACED:
+    if unspaced:
         for place, sign in enumerate(text):
             for word, things, is_value in known.unspaced.get(sign, ()):
                 if text.startswith(word, place):
@@ -93,6 +98,14 @@ def named_in(text: str) -> Named:
                     values.update((thing, word) for thing in things if is_value)
     things = frozenset[str]().union(*by_word.values())
     return Named(things, frozenset(values), _by_plain_word(by_word))
+
+
+def _by_form(known: _Known, word: str, form: str) -> frozenset[str]:
+    """The things a word names; of "releasing" and "shipping" what is left is no word yet."""
+    of = known.words.get(form)
+    if of is None and form != word and word.isascii():
+        of = known.words.get(f"{form}e") or known.words.get(form[:-1] if form[-1:] == form[-2:-1] else "")
+    return of or _NOTHING
 
 
 def _by_plain_word(by_word: Mapping[str, set[str]]) -> Mapping[str, frozenset[str]]:
@@ -150,8 +163,13 @@ def _form(word: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def _singular(word: str) -> str:
-    word = word[:-2] if word.endswith(_OWNER) else word
-    return word[:-1] if len(word) > LEAST + 1 and word[-1] == "s" != word[-2] else word
+    word = _ELIDED.sub("", word[:-2] if word.endswith(_OWNER) else word, 1) if "'" in word or "’" in word else word
+    if len(word) <= LEAST + 1:
+        return word
+    one = word[:-1] if word[-1] == "s" != word[-2] else word
+    if one.endswith(_E_OF_PLURALS):
+        return one[:-1]
+    return f"{one[:-2]}y" if one.endswith("ie") else one
 
 
 @cache

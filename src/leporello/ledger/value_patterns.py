@@ -56,7 +56,13 @@ def contrasts() -> list[str]:
     return list(_tables()["contrasts"])
 
 
+_SPELT = (
+    r"(?:(?:[二三四五六七八九两]|[一二三四五六七八九]?十[一二三四五六七八九]?)(?:点半?|[時时]半?)"
+    r"|[一二三四五六七八九十两]{1,3}(?:分钟|岁|歳|楼|階|层|块|元|円|公斤|杯|米[一二三四五六七八九]{0,2}))"
+)
+"""Numbers in Chinese characters with what they measure, from hours to metres; "一点" is a little."""
 _SHAPES = (
+    _SPELT,
     r"`[^`\n]{1,80}`|\"[^\"\n]{1,80}\"|“[^”\n]{1,80}”|„[^“”\n]{1,80}[“”]|«[^»\n]{1,80}»|「[^」\n]{1,80}」|『[^』\n]{1,80}』",
     r"#[0-9a-fA-F]{3,8}\b",
     r"https?://[^\s)>\]`\"',]+",
@@ -64,12 +70,13 @@ _SHAPES = (
     r"\d{1,2}\s?月\s?\d{1,2}\s?[日号號]|\d{1,2}월\s?\d{1,2}일|(?:星期|周)[一二三四五六日天]|[月火水木金土日]曜日?|[월화수목금토일]요일",
     r"v?\d+(?:[.,:]\d+)*(?:[万億千百만억천]\d*){0,4}(?:\s?%|[A-Za-zµ°]{1,4}(?![^\W\u3041-\u9fff\uac00-\ud7a3]))?(?![A-Za-z0-9_À-ɏЀ-ӿ]|[-/@]\w)",
     r"[~.]{0,2}/?[A-Za-z0-9_À-ɏЀ-ӿ]+(?:[-./:@'’+]{1,2}[A-Za-z0-9_À-ɏЀ-ӿ]+)*(?:\.(?=\s\d))?",
-    r"(?:(?!(?:星期|周)[一二三四五六日天])[\u3400-\u9fff])+",
+    rf"(?:(?!(?:星期|周)[一二三四五六日天]|{_SPELT})[\u3400-\u9fff])+",
     r"[\u30a0-\u30ff]+",
     r"[\u3041-\u309f]+",
     r"[\uac00-\ud7a3]+",
     r"[,;:.()，。；：、—]",
 )
+SPELT = lazy_regex(_SPELT)
 TOKEN = lazy_regex("|".join(_SHAPES))
 """The pieces of a sentence: quotations, addresses, figures, words, signs between them."""
 UNSPACED_DAY = lazy_regex(r"(?:星期|周)[一二三四五六日天]|[月火水木金土日]曜|[월화수목금토일]요일")

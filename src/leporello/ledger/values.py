@@ -28,7 +28,7 @@ MOST_COMPARED = 8
 PRIOR = 20
 NEARLY = 0.8
 """A statement of the user that has so much to do with an earlier one as another before it takes its place."""
-CLEARLY = 0.5
+CLEARLY = 2.0
 """What has so much more to do with a later statement is what it is about, and the rest is not."""
 _WRITTEN = lazy_regex(r"[^\W\d_]+")
 _TOKEN = lazy_regex(r"[0-9a-z\u00c0-\u024f\u0400-\u04ff]+|[\u3041-\u9fff\uac00-\ud7a3]")
@@ -222,7 +222,7 @@ class Values:
         """What was said last where the later sentence was spoken of again itself."""
         for _ in range(LONGEST_CHAIN):
             again = self.related.get(later.since, {}).get(later.sentence)
-            if again is None:
+            if again is None or again.asks:
                 break
             later = again
         return later
@@ -348,10 +348,13 @@ class Values:
         """Note that what the user said later has to do with an earlier statement, and with its echo."""
         earlier = self.open[place]
         best = self.related.get(earlier.number, {}).get(earlier.text)
-        if best is None or score >= NEARLY * best.relation:
+        # What somebody asks is no newer value.
+        if best is None or (score >= NEARLY * best.relation and not said.asks):
             whole = len(around.text) <= LONGEST_TOLD and around.sentences < FEW
             gone = tuple(value.text.casefold() for value in earlier.values)
-            later = Mention(said.number, around.text if whole else excerpt(earlier, said), said.text, gone, score)
+            later = Mention(
+                said.number, around.text if whole else excerpt(earlier, said), said.text, gone, score, said.asks
+            )
             echoes = (echo for echo in self.echoes.get(place, ()) if len(echo[1]) <= LONGEST_ECHO)
             repeated = ((number, text) for number, text in echoes if any(word in text.casefold() for word in gone))
             for number, text in ((earlier.number, earlier.text), *repeated):
