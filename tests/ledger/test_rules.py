@@ -366,6 +366,24 @@ def test_what_we_always_do_is_a_rule_without_a_word_of_ordering(sentence: str) -
     assert read(sentence, small_talk=False).rule
 
 
+@pytest.mark.parametrize(
+    ("rule", "request_beside_it"),
+    [
+        ("Never delete files without asking.", "Summarise the report."),
+        ("Lösche niemals Dateien ohne zu fragen.", "Fasse den Bericht zusammen."),
+        ("Nunca borres archivos sin preguntar.", "Resume el informe."),
+        ("Ne supprime jamais de fichiers sans demander.", "Résume le rapport."),
+        ("Nunca apague arquivos sem perguntar.", "Resuma o relatório."),
+        ("Никогда не удаляй файлы без спроса.", "Сделай краткий пересказ отчёта."),
+        ("绝不要在没有询问的情况下删除文件。", "总结一下报告。"),
+        ("절대 묻지 않고 파일을 삭제하지 마.", "보고서를 요약해 줘."),
+    ],
+)
+def test_what_never_may_be_done_is_a_rule_whatever_is_asked_for_beside_it(rule: str, request_beside_it: str) -> None:
+    [found] = last_rules(WORK, f"{rule} {request_beside_it}")
+    assert found.startswith(rule)
+
+
 def test_of_a_long_message_only_what_stands_around_the_pasted_text_is_read_for_rules() -> None:
     pasted = [f"The printer must home axis {number} before it prints." for number in range(80)]
     ledger = Ledger()

@@ -150,7 +150,7 @@ def _kind(sentence: str, *, small_talk: bool, company: str) -> RuleKind | None:
     language = language_of(_own_words(sentence))
     found = signs_of(sentence, language)
     least = IN_SMALL_TALK if small_talk else LEAST_SCORE
-    if _heads(sentence) or score(sentence, language, company) < least:
+    if _heads(sentence) or score(sentence, language, "" if _holds_alone(found) else company) < least:
         return None
     if len(phrases.BARE_ASSENT.sub("", sentence)) < LEAST_NAMED_CHARS or (
         found <= _SAYS_LITTLE and _is_one_word(sentence)
@@ -163,10 +163,22 @@ def _kind(sentence: str, *, small_talk: bool, company: str) -> RuleKind | None:
     return next((kind for sign, kind in _KINDS.items() if sign in found), RuleKind.CONSTRAINT)
 
 
+def _holds_alone(found: frozenset[str]) -> bool:
+    """Whether "always" or "never" goes with an order: that says it is to be kept, whatever stands beside it."""
+    return bool(found & _FOR_GOOD) and bool(found & _ORDERS) and found.isdisjoint(_OF_ONCE)
+
+
 def _is_one_word(sentence: str) -> bool:
     return len(words_of(sentence)) < 2
 
 
+_FOR_GOOD = frozenset({"always", "never", "ban"})
+_ORDERS = frozenset({"ban", "order", "form", "name"})
+_OF_ONCE = frozenset(
+    "again cond fails lifts longing may maybe me nth oh once past people permits polite quote revoke says still suppose "
+    "then they this withdrawn".split()
+)
+"""Signs of what is told, supposed, asked for one time or said by others."""
 _SAYS_LITTLE = frozenset({"plain"})
 """Signs of a statement that neither orders, bans nor wishes: in one word it tells what was done, "Fixed."."""
 _KINDS = {
