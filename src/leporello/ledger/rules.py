@@ -175,8 +175,8 @@ def _is_one_word(sentence: str) -> bool:
 _FOR_GOOD = frozenset({"always", "never", "ban"})
 _ORDERS = frozenset({"ban", "order", "form", "name"})
 _OF_ONCE = frozenset(
-    "again cond fails lifts longing may maybe me nth oh once past people permits polite quote revoke says still suppose "
-    "then they this withdrawn".split()
+    "again cond fails lifts longing may maybe me nth oh once past people permits polite quote revoke says still "
+    "suppose then they this withdrawn".split()
 )
 """Signs of what is told, supposed, asked for one time or said by others."""
 _SAYS_LITTLE = frozenset({"plain"})

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator
 
 from leporello.lazy_regex import lazy_regex
-from leporello.redact.shape_table import SHAPES, Shape
+from leporello.redact.code_shapes import CODE_SHAPES
+from leporello.redact.shape_table import TEXT_SHAPES, Shape
 from leporello.redact.spans import SecretSpan, matches
 from leporello.redact.values import is_chosen, is_literal, is_opaque_literal
 
@@ -36,7 +37,7 @@ _KEY_LINE = lazy_regex(
 )
 _MOST_KEY_LINES, _LONGEST_KEY_LINE = 1_000, 200
 
-
+SHAPES = (*TEXT_SHAPES, *CODE_SHAPES)
 SHAPE_WORDS = frozenset(
     (
         "secret",

@@ -383,3 +383,8 @@ def is_pair(value: str) -> bool:
 
 
 _PAIR = lazy_regex(r"[^\s:]{1,128}:[ -~]{3,512}")
+
+
+def is_mixed(value: str) -> bool:
+    """Chosen, and with more than one number at the end of a word."""
+    return is_chosen(value) and value.lower() != value != value.upper() and sum(map(str.isdigit, value)) > 1
