@@ -10,11 +10,11 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import orjson
+from msgspec import Struct
 
 from leporello.deprecation import renamed_names
 
@@ -54,8 +54,7 @@ class Part(NamedTuple):
     raw: Any
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """One tool call of an assistant message. `arguments` is the raw JSON text the model wrote."""
 
     id: str
@@ -123,6 +122,10 @@ def text_of(message: Mapping[str, Any]) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content
+    if isinstance(content, list) and len(content) == 1:
+        # Most contents that are lists hold one part.
+        part = _part(content[0])
+        return part.text if part.kind is PartKind.TEXT else ""
     return "\n".join(part.text for part in parts_of(message) if part.kind is PartKind.TEXT and part.text)
 
 
@@ -166,8 +169,9 @@ def encode_json(value: Any) -> bytes:
         data = orjson.dumps(value)
     except TypeError:
         return _encode_slowly(value)
-    # orjson writes NaN and infinities as null without a word.
-    return _encode_slowly(value) if b"null" in data and _has_odd_float(value) else data
+    # orjson writes NaN and infinities as null without a word; what reads back as it was has none.
+    odd = b"null" in data and orjson.loads(data) != value and _has_odd_float(value)
+    return _encode_slowly(value) if odd else data
 
 
 def _encode_slowly(value: Any) -> bytes:
