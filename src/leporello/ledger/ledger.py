@@ -27,6 +27,7 @@ from leporello.ledger.user_text import strip_injected
 from leporello.ledger.values import Values
 from leporello.messages import Message, ToolCall, calls_of, is_result, result_id, role_of, text_of
 from leporello.redact.messages import Given, given_after, masked, masked_call
+from leporello.text_features.rare import RarePattern
 
 LONG_MESSAGE, AROUND = 60, 5
 """Sentences of a message beyond which only its first and last ones are read for rules, and how many."""
@@ -204,7 +205,7 @@ class Ledger:
         if not _INSTRUCTIONS.match(words):
             # What a client sends along from a file is to be kept, and asks for nothing.
             self.add_ask(Ask(number, words))
-        small_talk = phrasing.is_small_talk([ask.text for ask in self.asks[-phrasing.MESSAGES_LOOKED_AT :]])
+        newest = [ask.text for ask in self.asks[-phrasing.MESSAGES_LOOKED_AT :]]
         own = prose(words)
         sentences = phrasing.rule_sentences(own)
         if len(sentences) > LONG_MESSAGE:
@@ -213,7 +214,10 @@ class Ledger:
         company = phrasing.company_of(sentences)
         pasted: frozenset[str] | None = None
         for sentence in sentences:
-            said = phrasing.read(sentence, small_talk=small_talk, company=company)
+            said = phrasing.read(sentence, company=company)
+            if said.rule and phrasing.is_small_talk(newest):
+                # There a sentence has to tell more plainly that it is one.
+                said = phrasing.read(sentence, small_talk=True, company=company)
             # What gives leave ends a ban, whether or not it is to be kept itself.
             ends = said.rule or said.revokes or phrasing.permits(sentence)
             if ends and pasted is None:
@@ -385,6 +389,10 @@ def _settings(call: ToolCall) -> Iterator[str]:
             yield from storable(text).split("\n", MOST_SETTINGS)[:MOST_SETTINGS]
 
 
+_SUMS, _BREAKS = RarePattern(SUMMARY_LINE), RarePattern(BROKEN_RUN)
+"""Most outputs have no such line."""
+
+
 def _outcome(facts: MessageFacts) -> str:
     """The newest line that sums a run up; where part of it failed, the line that says so."""
     if facts.ended.startswith(REFUSED):
@@ -393,13 +401,16 @@ def _outcome(facts: MessageFacts) -> str:
         return ""
     if facts.records:
         return one_line(state_of(facts.records[0]), OUTCOME_CHARS)
-    summed = [unit.text for unit in facts.units if SUMMARY_LINE.search(unit.text) or COMMITTED.search(unit.text)]
-    broken = [unit.text for unit in facts.units if BROKEN_RUN.search(unit.text)]
+    lines = [unit.text for unit in facts.units]
+    whole = "\n".join(lines)
+    sums = _SUMS.may_match(whole)
+    summed = [line for line in lines if (sums and SUMMARY_LINE.search(line)) or COMMITTED.match(line)]
+    broken = [line for line in lines if BROKEN_RUN.search(line)] if _BREAKS.may_match(whole) else []
     if any(ALL_PASSED.search(text) and text not in broken for text in summed):
         broken = []  # a log may tell of errors that were wanted
     chosen = [text for text in summed if text in broken][-1:] or broken[:1] or summed[-1:]
     if not chosen and facts.failed:
-        chosen = [unit.text for unit in facts.units if FAILED_TEST.search(unit.text) or EXCEPTION.search(unit.text)]
+        chosen = [line for line in lines if FAILED_TEST.match(line) or EXCEPTION.match(line)]
     return one_line(chosen[0], OUTCOME_CHARS) if chosen else ""
 
 

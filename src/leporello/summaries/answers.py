@@ -129,7 +129,7 @@ def closing_words(ledger: Ledger, ask: Ask) -> str:
 
 
 def _is_telling(text: str) -> bool:
-    return len(words_of(text)) >= CLOSING_WORDS and not _CONCEDES.search(text) and not _THANKS.search(text)
+    return len(words_of(text)) >= CLOSING_WORDS and not _CONCEDES.match(text) and not _THANKS.match(text)
 
 
 def _told(ledger: Ledger, ask: Ask) -> Iterator[list[UnitFacts]]:
@@ -150,7 +150,7 @@ def _tells(text: str) -> bool:
     return (
         len(text) <= LONGEST_ANSWER
         and " " in text.strip()
-        and not (_NO_ANSWER.search(text) or INTENT.search(text) or OFFER.search(text))
+        and not (_NO_ANSWER.search(text) or INTENT.match(text) or OFFER.search(text))
     )
 
 
@@ -197,7 +197,7 @@ def _regrets(text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _concedes(text: str) -> bool:
-    return _CONCEDES.search(text) is not None
+    return _CONCEDES.match(text) is not None
 
 
 def objected(ledger: Ledger, number: int, against: Unsettled, *, quoted: bool) -> str:
@@ -212,7 +212,7 @@ def objected(ledger: Ledger, number: int, against: Unsettled, *, quoted: bool) -
 
 def is_claim(text: str) -> bool:
     """Whether a sentence states something, and neither supposes nor plans nor asks it."""
-    return not (GUESS.search(text) or INTENT.search(text) or _THINKS_ALOUD.search(text) or _NO_ANSWER.search(text))
+    return not (GUESS.search(text) or INTENT.match(text) or _THINKS_ALOUD.search(text) or _NO_ANSWER.search(text))
 
 
 _COMES_NEXT = lazy_regex(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Set
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -404,10 +404,11 @@ def _split(pick: Pick, ledger: Ledger, with_decisions: bool, read: str) -> Hando
     told |= {(decision.unit.number, decision.reason.position) for decision in decided if decision.reason}
     made: dict[Section, list[HandoffLine]] = {Section.DECISIONS: list(map(_decision_line, decided))}
     root = common_folder(ledger.files)
+    words = frozenset(read.split())
     for number in _without_passed(pick, ledger):
         left = [unit for unit in pick.units[number] if (number, unit.position) not in told]
         if number not in against:
-            left = [unit for unit in left if not _is_read(unit, read)]
+            left = [unit for unit in left if not _is_read(unit, read, words)]
         kept = _without_lead_ins(left)
         if not kept:
             continue
@@ -461,9 +462,12 @@ SURELY_SAME = 24
 """Characters of a line that stands in another text by no accident."""
 
 
-def _is_read(unit: RankedUnit, read: str) -> bool:
-    """Whether a line stands whole in a text; what the user said keeps its place."""
-    return unit.role != "user" and len(unit.text) >= SURELY_SAME and unit.text in read
+def _is_read(unit: RankedUnit, read: str, words: Set[str]) -> bool:
+    """Whether a line stands whole in a text with these words; what the user said keeps its place."""
+    if unit.role == "user" or len(unit.text) < SURELY_SAME:
+        return False
+    # Its first and its last word may be parts of longer ones.
+    return words.issuperset(unit.text.split()[1:-1]) and unit.text in read
 
 
 def merge(facts: Handoff, summary: Handoff) -> Handoff:
