@@ -129,6 +129,21 @@ def text_of(message: Mapping[str, Any]) -> str:
     return "\n".join(part.text for part in parts_of(message) if part.kind is PartKind.TEXT and part.text)
 
 
+_THOUGHTS = ("reasoning_content", "reasoning")
+
+
+def without_thoughts(message: Message) -> Message:
+    """The message without what its writer thought on the way; the very same object when there is nothing of it."""
+    content = message.get("content")
+    said = content
+    if isinstance(content, list):
+        said = [part.raw for part in map(_part, content) if part.kind is not PartKind.THINKING]
+        said = content if len(said) == len(content) else said
+    if said is content and message.keys().isdisjoint(_THOUGHTS):
+        return message
+    return {key: said if key == "content" else value for key, value in message.items() if key not in _THOUGHTS}
+
+
 def calls_of(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     """The tool calls of an assistant message, the old `function_call` form included."""
     raw = message.get("tool_calls")

@@ -25,7 +25,7 @@ from leporello.ledger.quoted import prose
 from leporello.ledger.units import ALL_PASSED, BROKEN_RUN, COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
 from leporello.ledger.user_text import strip_injected
 from leporello.ledger.values import Values
-from leporello.messages import Message, ToolCall, calls_of, is_result, result_id, role_of, text_of
+from leporello.messages import Message, ToolCall, calls_of, is_result, result_id, role_of, text_of, without_thoughts
 from leporello.redact.messages import Given, given_after, masked, masked_call
 from leporello.text_features.rare import RarePattern
 
@@ -152,8 +152,8 @@ class Ledger:
         call = self._take_call(message) if is_result(message) else None
         facts = shown_facts(message, call) if call else None
         if facts is None:
-            # Of what is left unread nothing is kept either.
-            message = masked(message, given)
+            # Of what is left unread nothing is kept either, and nothing is made of thoughts.
+            message = masked(without_thoughts(message), given)
             facts = self._extract(digest, message, call)
         self._put(number, digest, facts)
         if facts.role != "assistant":
