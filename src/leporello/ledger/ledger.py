@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -405,10 +406,13 @@ def _outcome(facts: MessageFacts) -> str:
     whole = "\n".join(lines)
     sums = _SUMS.may_match(whole)
     summed = [line for line in lines if (sums and SUMMARY_LINE.search(line)) or COMMITTED.match(line)]
-    broken = [line for line in lines if BROKEN_RUN.search(line)] if _BREAKS.may_match(whole) else []
-    if any(ALL_PASSED.search(text) and text not in broken for text in summed):
-        broken = []  # a log may tell of errors that were wanted
-    chosen = [text for text in summed if text in broken][-1:] or broken[:1] or summed[-1:]
+    broken = [line for line in summed if BROKEN_RUN.search(line)]
+    if any(ALL_PASSED.search(line) and line not in broken for line in summed):
+        chosen = summed[-1:]  # a log may tell of errors that were wanted
+    elif broken or not _BREAKS.may_match(whole):
+        chosen = broken[-1:] or summed[-1:]
+    else:
+        chosen = list(islice(filter(BROKEN_RUN.search, lines), 1)) or summed[-1:]
     if not chosen and facts.failed:
         chosen = [line for line in lines if FAILED_TEST.match(line) or EXCEPTION.match(line)]
     return one_line(chosen[0], OUTCOME_CHARS) if chosen else ""
