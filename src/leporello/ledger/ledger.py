@@ -278,7 +278,7 @@ class Ledger:
         self.waiting = list(calls_of(message))
         texts = [text_of(message), *(call.arguments for call in self.waiting)]
         for text in texts:
-            asked = filter(self.spoken.__contains__, words_of(storable(text[:SPOKEN_CHARS])))
+            asked = self.spoken.keys() & set(words_of(storable(text[:SPOKEN_CHARS])))
             self.spoken.update(dict.fromkeys(asked, number))
         for call in self.waiting:
             self.stated.set(number, _settings(call))
@@ -386,7 +386,7 @@ def _is_missing(facts: MessageFacts, path: str) -> bool:
 def _settings(call: ToolCall) -> Iterator[str]:
     """Lines of a call that may set something, without those it takes away."""
     for name, text in call.parsed().items():
-        if isinstance(text, str) and "=" in text and not name.startswith("old"):
+        if isinstance(text, str) and "=" in text and "_" in text and not name.startswith("old"):
             yield from storable(text).split("\n", MOST_SETTINGS)[:MOST_SETTINGS]
 
 
