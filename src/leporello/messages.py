@@ -230,5 +230,10 @@ def hash_bytes(data: bytes) -> str:
     return HASH_TAG + hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
+def key_of(data: bytes) -> int:
+    """What stands for bytes within this process, at half the cost of `hash_bytes`: never stored, another in the next."""
+    return hash(data)
+
+
 if not TYPE_CHECKING:  # type checkers should refuse the old name
     __getattr__ = renamed_names(__name__)

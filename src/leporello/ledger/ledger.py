@@ -412,7 +412,7 @@ def _outcome(facts: MessageFacts) -> str:
     elif broken or not _BREAKS.may_match(whole):
         chosen = broken[-1:] or summed[-1:]
     else:
-        chosen = list(islice(filter(BROKEN_RUN.search, lines), 1)) or summed[-1:]
+        chosen = list(islice((line for line in lines if BROKEN_RUN.search(line)), 1)) or summed[-1:]
     if not chosen and facts.failed:
         chosen = [line for line in lines if FAILED_TEST.match(line) or EXCEPTION.match(line)]
     return one_line(chosen[0], OUTCOME_CHARS) if chosen else ""

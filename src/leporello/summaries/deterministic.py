@@ -467,7 +467,7 @@ def _is_read(unit: RankedUnit, read: str, words: Set[str]) -> bool:
     if unit.role == "user" or len(unit.text) < SURELY_SAME:
         return False
     # Its first and its last word may be parts of longer ones.
-    return words.issuperset(unit.text.split()[1:-1]) and unit.text in read
+    return words >= {*unit.text.split()[1:-1]} and unit.text in read
 
 
 def merge(facts: Handoff, summary: Handoff) -> Handoff:

@@ -15,6 +15,7 @@ from leporello.messages import (
     calls_of,
     encode_json,
     is_result,
+    key_of,
     parse_json,
     parts_of,
 )
@@ -120,7 +121,7 @@ class TokenCounter:
         self.family = family
         self.calibration = Calibration()
         self._memo: dict[int, float] = {}
-        """By Python's own hash of a message's JSON, which is keyed anew in each process and never stored."""
+        """By a key of a message's JSON."""
         self._short: dict[str, float] = {}
 
     @classmethod
@@ -178,7 +179,7 @@ class TokenCounter:
 
     def raw_message(self, message: Mapping[str, Any]) -> float:
         try:
-            key = hash(encode_json(message))
+            key = key_of(encode_json(message))
         except (TypeError, ValueError):
             # Not storable as JSON (bytes, a cycle, nested beyond reason): counted anew each time, as well as it goes.
             return self._count_message(message)
@@ -200,7 +201,7 @@ class TokenCounter:
             data = encode_json(schema)
         except (TypeError, ValueError):
             return self.family.framing.tool + self._text(words_of(schema))
-        key = hash(b"tool:" + data)
+        key = key_of(b"tool:" + data)
         known = self._memo.get(key)
         if known is None:
             known = self._remember(key, self.family.framing.tool + self.family.text(data.decode("utf-8", "replace")))
