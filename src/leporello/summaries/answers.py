@@ -91,7 +91,7 @@ def answer_to(ledger: Ledger, ask: Ask) -> str:
     asked = {word for word in words_of(ask.text) if len(word) > 2}
 
     def fit(text: str) -> tuple[bool, int]:
-        shared = len(asked.intersection(words_of(text)))
+        shared = len(asked & _words(text))
         return bool(shared and _SAYS_YES_OR_NO.search(text)), shared - ITEM_LESS * bool(_ITEM.match(text))
 
     best = ""
@@ -111,7 +111,13 @@ def _plain(answer: str) -> str:
 
 def _adds(text: str, asked: set[str]) -> bool:
     """Whether a sentence says more than the question did; a yes or no does."""
-    return not asked.issuperset(word for word in words_of(text) if len(word) > 2) or bool(_SAYS_YES_OR_NO.search(text))
+    return any(len(word) > 2 for word in _words(text) - asked) or bool(_SAYS_YES_OR_NO.search(text))
+
+
+@lru_cache(maxsize=4096)
+def _words(text: str) -> frozenset[str]:
+    """The words of a sentence, which is asked several times what it answers."""
+    return frozenset(words_of(text))
 
 
 def closing_words(ledger: Ledger, ask: Ask) -> str:
