@@ -152,7 +152,7 @@ def _ordered_head(messages: Sequence[Message], lead: int, stop: int, stays: Sequ
 
 def newest_user(items: Sequence[Item]) -> int | None:
     """Where the newest message of the user stands; folds shown in the user role don't count."""
-    return max((index for index, item in enumerate(items) if item.role == "user"), default=None)
+    return next((index for index in range(len(items) - 1, -1, -1) if items[index].role == "user"), None)
 
 
 def _head_stop(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Set
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -21,12 +21,12 @@ from leporello.ledger.values import LATER, MARK, unmarked
 from leporello.summaries import requests, sections, unverified, work_state
 from leporello.summaries.answers import objected, unsettled
 from leporello.summaries.decisions import Decision, decisions_among
-from leporello.summaries.episodes import episode_lines, plan_lines
+from leporello.summaries.episodes import Story, plan_lines
 from leporello.summaries.handoff import APPENDICES, Handoff, HandoffLine, LineOrigin, Section, joined, render
 from leporello.summaries.value_marks import change_lines, marked
 
 CountText = Callable[[str], int]
-MakeLines = Callable[[Ledger, Collection[int]], list[HandoffLine]]
+MakeLines = Callable[[Ledger, Collection[int]], Sequence[HandoffLine]]
 ENTRY_OVERHEAD = 4
 """Id and newline of an entry."""
 FOCUS_SHARE = 0.65
@@ -311,9 +311,9 @@ class SectionSource:
         self.covered = covered
         self.unseen = frozenset((*covered, *shortened))
         """Messages that don't stand whole in the view: folded ones, and those that are shortened where they stand."""
-        self._made: dict[MakeLines, list[HandoffLine]] = {}
+        self._made: dict[MakeLines, Sequence[HandoffLine]] = {}
 
-    def lines(self, make: MakeLines) -> list[HandoffLine]:
+    def lines(self, make: MakeLines) -> Sequence[HandoffLine]:
         if make not in self._made:
             self._made[make] = make(self.ledger, self.covered)
         return self._made[make]
@@ -331,7 +331,7 @@ def plain_sections(source: SectionSource, budget: int, count: CountText, rule_ro
         **_where_we_are(source, budget, count),
         Section.CONSTRAINTS: fitting(sections.rule_lines, room, newest_first=True)
         + fitting(sections.ended_rule_lines, budget * 0.03, newest_first=True),
-        Section.COMPLETED: fitting(episode_lines, max(LEAST_STORY, int(budget * ACTION_SHARE)), newest_first=True),
+        Section.COMPLETED: fitting(Story, max(LEAST_STORY, int(budget * ACTION_SHARE)), newest_first=True),
         Section.PENDING: fitting(requests.pending_asks, budget * 0.15, newest_first=True),
         Section.RESOLVED: fitting(sections.resolved_questions, budget * RESOLVED_SHARE, newest_first=True),
         Section.FILES: fitting(sections.attached_and_file_lines, budget * FILE_SHARE),
