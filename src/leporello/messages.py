@@ -231,7 +231,7 @@ def hash_bytes(data: bytes) -> str:
 
 
 def key_of(data: bytes) -> int:
-    """What stands for bytes within this process, at half the cost of `hash_bytes`: never stored, another in the next."""
+    """What stands for bytes within this process, at half the cost of `hash_bytes`; never stored."""
     return hash(data)
 
 
