@@ -10,11 +10,11 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import orjson
+from msgspec import Struct
 
 from leporello.deprecation import renamed_names
 
@@ -54,8 +54,7 @@ class Part(NamedTuple):
     raw: Any
 
 
-@dataclass(frozen=True, slots=True)
-class ToolCall:
+class ToolCall(Struct, frozen=True):
     """One tool call of an assistant message. `arguments` is the raw JSON text the model wrote."""
 
     id: str
@@ -123,7 +122,26 @@ def text_of(message: Mapping[str, Any]) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content
+    if isinstance(content, list) and len(content) == 1:
+        # Most contents that are lists hold one part.
+        part = _part(content[0])
+        return part.text if part.kind is PartKind.TEXT else ""
     return "\n".join(part.text for part in parts_of(message) if part.kind is PartKind.TEXT and part.text)
+
+
+_THOUGHTS = ("reasoning_content", "reasoning")
+
+
+def without_thoughts(message: Message) -> Message:
+    """The message without what its writer thought on the way; the very same object when there is nothing of it."""
+    content = message.get("content")
+    said = content
+    if isinstance(content, list):
+        said = [part.raw for part in map(_part, content) if part.kind is not PartKind.THINKING]
+        said = content if len(said) == len(content) else said
+    if said is content and message.keys().isdisjoint(_THOUGHTS):
+        return message
+    return {key: said if key == "content" else value for key, value in message.items() if key not in _THOUGHTS}
 
 
 def calls_of(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
@@ -166,8 +184,9 @@ def encode_json(value: Any) -> bytes:
         data = orjson.dumps(value)
     except TypeError:
         return _encode_slowly(value)
-    # orjson writes NaN and infinities as null without a word.
-    return _encode_slowly(value) if b"null" in data and _has_odd_float(value) else data
+    # orjson writes NaN and infinities as null without a word; what reads back as it was has none.
+    odd = b"null" in data and orjson.loads(data) != value and _has_odd_float(value)
+    return _encode_slowly(value) if odd else data
 
 
 def _encode_slowly(value: Any) -> bytes:
@@ -209,6 +228,11 @@ def message_hash(message: Mapping[str, Any]) -> str:
 def hash_bytes(data: bytes) -> str:
     """Tagged hash of bytes; the tag names the algorithm, so that a later one can live beside it."""
     return HASH_TAG + hashlib.blake2b(data, digest_size=16).hexdigest()
+
+
+def key_of(data: bytes) -> int:
+    """What stands for bytes within this process, at half the cost of `hash_bytes`; never stored."""
+    return hash(data)
 
 
 if not TYPE_CHECKING:  # type checkers should refuse the old name

@@ -17,6 +17,7 @@ from leporello.messages import (
     message_hash,
     parts_of,
     text_of,
+    without_thoughts,
 )
 
 TEXT = st.text(st.characters(), max_size=20)
@@ -77,3 +78,21 @@ def test_calls_of_both_forms_and_odd_arguments() -> None:
     assert calls_of(new) == (ToolCall("1", "f", '{"a":1}', 0),)
     assert calls_of(new)[0].parsed() == {"a": 1}
     assert calls_of(old)[0].parsed() == {}
+
+
+def test_a_message_without_thoughts_is_the_same_object() -> None:
+    message = {"role": "assistant", "content": [{"type": "text", "text": "Done."}], "tool_calls": []}
+    assert without_thoughts(message) is message
+
+
+@pytest.mark.parametrize(
+    "thought",
+    [
+        {"content": [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "Done."}, "And"]},
+        {"content": [{"type": "text", "text": "Done."}, "And"], "reasoning_content": "Hm."},
+    ],
+)
+def test_thoughts_are_left_out_and_nothing_else(thought: dict[str, object]) -> None:
+    message = {"role": "assistant", **thought, "tool_calls": [{"id": "c"}]}
+    said = [{"type": "text", "text": "Done."}, "And"]
+    assert without_thoughts(message) == {"role": "assistant", "content": said, "tool_calls": [{"id": "c"}]}

@@ -122,7 +122,7 @@ def test_text_from_tools_and_pages_never_becomes_a_rule(words: object) -> None:
 @pytest.mark.fault(
     "the ledger reads messages as they are",
     "ledger/ledger.py",
-    old="message = masked(message, given)",
+    old="message = masked(without_thoughts(message), given)",
     new="message = dict(message)",
 )
 def test_a_secret_inside_a_rule_is_masked_and_the_rule_stays() -> None:

@@ -17,7 +17,7 @@ from leporello.testing.sessions import generate
 from tests.support.work import Work, counting
 
 WINDOW = 16_000
-SCANS_PER_LINE = 4.8
+SCANS_PER_LINE = 4.3
 COUNTED_PER_MESSAGE = 2.2
 HASHED_PER_BYTE = 2.1
 """A message is hashed as itself and as what it says."""

@@ -12,12 +12,12 @@ from leporello.events import Span
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.units import INTENT
 from leporello.summaries.deterministic import WHERE_TOKENS, SectionSource, build, plain_sections
-from leporello.summaries.episodes import episode_lines, plan_lines
+from leporello.summaries.episodes import Story, episode_lines, plan_lines
 from leporello.summaries.fold import Fold
 from leporello.summaries.handoff import Handoff, Section, parse, render
 from leporello.summaries.import_fold import inherit
 from leporello.summaries.requests import active_task, goal
-from leporello.summaries.sections import attached_lines, file_lines, read_file_line, resolved_questions
+from leporello.summaries.sections import attached_lines, file_lines, read_file_line, resolved_questions, within
 from leporello.summaries.work_state import state_lines
 
 ALL = range(1, 1_000)
@@ -159,6 +159,18 @@ def test_actions_keep_their_numbers_when_older_ones_give_way_and_in_later_folds(
     for number, message in enumerate([*user("And now write the manual for it."), *LEXER], 20):
         later.add(number, message)
     assert [line.ordinal for line in episode_lines(later, ALL)] == [*(line.ordinal for line in lines), 5]
+
+
+def test_of_a_long_story_only_the_lines_that_fit_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    asks = [turn for k in range(30) for turn in (user(f"Please change part number {k} of it."), PARSER)]
+    written: list[int] = []
+    line = Story._line
+    monkeypatch.setattr(Story, "_line", lambda *of, **how: written.append(of[1]) or line(*of, **how))
+    story = Story(ledger_of(*asks), range(1, 1_000))
+    assert len(story) == 30
+    fitting = within(story, 100, len, newest_first=True)
+    assert fitting
+    assert written == [30 - place for place in range(len(fitting) + 1)]
 
 
 def test_attachments_are_told_by_kind_size_and_hash_and_carried_on() -> None:

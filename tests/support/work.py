@@ -15,7 +15,7 @@ from typing import Any
 
 from leporello import fingerprint, messages
 
-_HASHED = {messages.hash_bytes.__code__: "data"}
+_HASHED = {messages.hash_bytes.__code__: "data", messages.key_of.__code__: "data"}
 _WRITTEN_TO_HASH = {fingerprint._bytes.__code__}
 
 

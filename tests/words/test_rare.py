@@ -8,12 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leporello.ledger.units import BROKEN_RUN, SUMMARY_LINE
 from leporello.text_features.rare import RarePattern, widened
 
 PATTERNS = [
     re.compile(r"\bcat\s{1,4}[^\n|;&]{0,12}?(?:token|id_(?:rsa|dsa)\b(?!\.pub)|\.key$)", re.IGNORECASE),
     re.compile(r"(?<![a-z])(?:pin|otp)(?![a-z])|api[_ -]?key|парол|senha\w{0,3}+\d", re.IGNORECASE),
     re.compile(r"^[\w.-]{2,}+@(?:[^\s]{1,3}\.)*de\Z"),
+    BROKEN_RUN,
+    SUMMARY_LINE,
 ]
 PIECES = [
     "cat",
@@ -29,6 +32,7 @@ PIECES = [
     "OTP",
     "API key",
 ]
+PIECES += ["FAILED x", "3 failed", "Error: ", "ok 1", "npm ERR"]
 PIECES += ["ПАРОЛЬ", "senha\u0663", "p\u0131n", "a.b@", "\u00e9.", "de", "\n", ";", " ", "\ud800", "to\u212aen"]
 
 

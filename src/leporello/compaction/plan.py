@@ -21,7 +21,7 @@ ROOMY_TAIL_TOKENS = 16_000
 """A tail of at least this many tokens is shown whole: the fold beside it has room enough (decision 0023)."""
 NEAR_SHARE = 0.5
 """What the newest messages may take whole of a smaller tail; older ones are shown slim, and the fold tells the best
-lines of what is left out (decision 0070)."""
+lines of what is left out (decision 0067)."""
 TALK_SHARE = 0.4
 """Of the last messages that a smaller tail reaches back to, where nothing was called: there is nothing to show slim,
 and the fold keeps more of what was said for the same tokens (decision 0039)."""
@@ -152,7 +152,7 @@ def _ordered_head(messages: Sequence[Message], lead: int, stop: int, stays: Sequ
 
 def newest_user(items: Sequence[Item]) -> int | None:
     """Where the newest message of the user stands; folds shown in the user role don't count."""
-    return max((index for index, item in enumerate(items) if item.role == "user"), default=None)
+    return next((index for index in range(len(items) - 1, -1, -1) if items[index].role == "user"), None)
 
 
 def _head_stop(

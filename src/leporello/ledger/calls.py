@@ -118,10 +118,12 @@ def tool_class(name: str, command: str) -> str:
             if pattern.search(shell) and (label != "check" or pattern.search(_LOOKS.sub("", shell))):
                 return label
         return "shell"
-    for label, pattern in _TOOL_NAMES:
-        if pattern.search(name):
-            return label
-    return "other"
+    return _class_of_tool(name)
+
+
+@lru_cache(maxsize=1024)
+def _class_of_tool(name: str) -> str:
+    return next((label for label, pattern in _TOOL_NAMES if pattern.search(name)), "other")
 
 
 class CallFacts(Struct, frozen=True):
@@ -162,8 +164,9 @@ _masked_name = lru_cache(maxsize=2048)(redact)
 """Files come up again and again."""
 
 
+@lru_cache(maxsize=64)
 def describe_masked(call: ToolCall) -> CallFacts:
-    """The same for a call without secrets."""
+    """The same for a call without secrets; a result asks for it several times."""
     arguments = call.parsed()
     raw = call.arguments if not arguments else ""
     command = _command(arguments)
@@ -330,12 +333,14 @@ _ABORTED = lazy_regex(
     r" (?:aborted|interrupted|cancelled|canceled|timed out)\b[^\n]{0,80}\s{0,8}\Z",
     re.I,
 )
+_ENDS = ("aborted", "interrupted", "cancelled", "canceled", "timed out")
 ABORTED = "aborted"
 
 
 def _is_aborted(text: str) -> bool:
     """Whether somebody or a time limit ended it: its last line says so."""
-    return _ABORTED.search(text[-200:]) is not None
+    tail = text[-200:].lower()
+    return any(word in tail for word in _ENDS) and _ABORTED.search(tail) is not None
 
 
 def _is_refused(text: str) -> bool:

@@ -181,7 +181,7 @@ def shown_facts(message: Message, answers: ToolCall) -> MessageFacts | None:
     """The facts of a long result that shows files or history as they are; None for all others, which are read.
 
     Half of what agents are given is such text. Hardly a line of it tells enough to stand in a fold, and all of it can
-    be looked up where it stands: nothing is quoted from it, and its words are not counted (decision 0073).
+    be looked up where it stands: nothing is quoted from it, and its words are not counted (decision 0067).
     """
     if len(text_of(message)) <= LONGEST_SHOWN:
         return None

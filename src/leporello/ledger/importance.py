@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Iterator, Sequence, Set
 from functools import cache, lru_cache
-from itertools import chain
+from itertools import chain, repeat
 from operator import mul, truediv
 
 import orjson
@@ -100,8 +100,7 @@ class Vocabulary(Struct):
     def add(self, words: Collection[str]) -> dict[str, float]:
         """Count a message in by its words, each once; returns how rare each of them is now."""
         self.messages += 1
-        so_far = self.frequency.get
-        counts = [so_far(word, 0) + 1 for word in words]
+        counts = [count + 1 for count in map(self.frequency.get, words, repeat(0))]
         self.frequency.update(zip(words, counts, strict=True))
         total = self.messages + PRIOR_MESSAGES + 1
         # There are far fewer counts than words.
@@ -147,6 +146,9 @@ def user_weight() -> float:
 
 def score_units(vocabulary: Vocabulary, source: Source, units: Sequence[tuple[str, int]]) -> list[float]:
     """The scores of a message's units (text, position), counted into the vocabulary as one message."""
+    if not units:
+        vocabulary.add(())
+        return []
     scores = [sum(map(mul, weights(_OF_MESSAGE), source.features))] * len(units)
     for name, column in _own_features(vocabulary, source, units):
         (weight,) = weights((name,))

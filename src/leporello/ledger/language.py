@@ -48,7 +48,7 @@ _SCRIPTS = (
 @lru_cache(maxsize=8192)
 def language_of(text: str) -> str:
     """The language a text is written in, English where nothing tells."""
-    for script, language in _SCRIPTS:
+    for script, language in _SCRIPTS if not text.isascii() else ():
         if script.search(text):
             return language
     spoken = set(map(str.casefold, _WORD.findall(text.replace("’", "'"))))

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -25,8 +26,9 @@ from leporello.ledger.quoted import prose
 from leporello.ledger.units import ALL_PASSED, BROKEN_RUN, COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
 from leporello.ledger.user_text import strip_injected, without_tags
 from leporello.ledger.values import Values
-from leporello.messages import Message, ToolCall, calls_of, is_result, result_id, role_of, text_of
+from leporello.messages import Message, ToolCall, calls_of, is_result, result_id, role_of, text_of, without_thoughts
 from leporello.redact.messages import Given, given_after, masked, masked_call
+from leporello.text_features.rare import RarePattern
 
 LONG_MESSAGE, AROUND = 60, 5
 """Sentences of a message beyond which only its first and last ones are read for rules, and how many."""
@@ -151,8 +153,8 @@ class Ledger:
         call = self._take_call(message) if is_result(message) else None
         facts = shown_facts(message, call) if call else None
         if facts is None:
-            # Of what is left unread nothing is kept either.
-            message = masked(message, given)
+            # Of what is left unread nothing is kept either, and nothing is made of thoughts.
+            message = masked(without_thoughts(message), given)
             facts = self._extract(digest, message, call)
         self._put(number, digest, facts)
         if facts.role != "assistant":
@@ -204,7 +206,7 @@ class Ledger:
         if not _INSTRUCTIONS.match(words):
             # What a client sends along from a file is to be kept, and asks for nothing.
             self.add_ask(Ask(number, words))
-        small_talk = phrasing.is_small_talk([ask.text for ask in self.asks[-phrasing.MESSAGES_LOOKED_AT :]])
+        newest = [ask.text for ask in self.asks[-phrasing.MESSAGES_LOOKED_AT :]]
         own = prose(words)
         sentences = phrasing.rule_sentences(own)
         if len(sentences) > LONG_MESSAGE:
@@ -213,7 +215,10 @@ class Ledger:
         company = phrasing.company_of(sentences)
         pasted: frozenset[str] | None = None
         for sentence in sentences:
-            said = phrasing.read(sentence, small_talk=small_talk, company=company)
+            said = phrasing.read(sentence, company=company)
+            if said.rule and phrasing.is_small_talk(newest):
+                # There a sentence has to tell more plainly that it is one.
+                said = phrasing.read(sentence, small_talk=True, company=company)
             # What gives leave ends a ban, whether or not it is to be kept itself.
             ends = said.rule or said.revokes or phrasing.permits(sentence)
             if ends and pasted is None:
@@ -273,7 +278,7 @@ class Ledger:
         self.waiting = list(calls_of(message))
         texts = [text_of(message), *(call.arguments for call in self.waiting)]
         for text in texts:
-            asked = filter(self.spoken.__contains__, words_of(storable(text[:SPOKEN_CHARS])))
+            asked = self.spoken.keys() & set(words_of(storable(text[:SPOKEN_CHARS])))
             self.spoken.update(dict.fromkeys(asked, number))
         for call in self.waiting:
             self.stated.set(number, _settings(call))
@@ -381,8 +386,12 @@ def _is_missing(facts: MessageFacts, path: str) -> bool:
 def _settings(call: ToolCall) -> Iterator[str]:
     """Lines of a call that may set something, without those it takes away."""
     for name, text in call.parsed().items():
-        if isinstance(text, str) and "=" in text and not name.startswith("old"):
+        if isinstance(text, str) and "=" in text and "_" in text and not name.startswith("old"):
             yield from storable(text).split("\n", MOST_SETTINGS)[:MOST_SETTINGS]
+
+
+_SUMS, _BREAKS = RarePattern(SUMMARY_LINE), RarePattern(BROKEN_RUN)
+"""Most outputs have no such line."""
 
 
 def _outcome(facts: MessageFacts) -> str:
@@ -393,13 +402,19 @@ def _outcome(facts: MessageFacts) -> str:
         return ""
     if facts.records:
         return one_line(state_of(facts.records[0]), OUTCOME_CHARS)
-    summed = [unit.text for unit in facts.units if SUMMARY_LINE.search(unit.text) or COMMITTED.search(unit.text)]
-    broken = [unit.text for unit in facts.units if BROKEN_RUN.search(unit.text)]
-    if any(ALL_PASSED.search(text) and text not in broken for text in summed):
-        broken = []  # a log may tell of errors that were wanted
-    chosen = [text for text in summed if text in broken][-1:] or broken[:1] or summed[-1:]
+    lines = [unit.text for unit in facts.units]
+    whole = "\n".join(lines)
+    sums = _SUMS.may_match(whole)
+    summed = [line for line in lines if (sums and SUMMARY_LINE.search(line)) or COMMITTED.match(line)]
+    broken = [line for line in summed if BROKEN_RUN.search(line)]
+    if any(ALL_PASSED.search(line) and line not in broken for line in summed):
+        chosen = summed[-1:]  # a log may tell of errors that were wanted
+    elif broken or not _BREAKS.may_match(whole):
+        chosen = broken[-1:] or summed[-1:]
+    else:
+        chosen = list(islice((line for line in lines if BROKEN_RUN.search(line)), 1)) or summed[-1:]
     if not chosen and facts.failed:
-        chosen = [unit.text for unit in facts.units if FAILED_TEST.search(unit.text) or EXCEPTION.search(unit.text)]
+        chosen = [line for line in lines if FAILED_TEST.match(line) or EXCEPTION.match(line)]
     return one_line(chosen[0], OUTCOME_CHARS) if chosen else ""
 
 

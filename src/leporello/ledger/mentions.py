@@ -129,15 +129,18 @@ class _Common:
     """What two statements have in common, and what only one of them has."""
 
     def __init__(self, old: Statement, new: Statement, around: frozenset[str]) -> None:
-        vague = old.about_change | new.about_change | _vague()
-        both = (old.keys & new.keys) - vague | ((old.keys & (new.context | around) | old.context & new.keys) - vague)
-        begins = (old.begins & new.begins) - {begin_of(word) for word in both | vague}
+        changing = old.about_change | new.about_change
+        both = (old.keys & new.keys) | (old.keys & (new.context | around)) | (old.context & new.keys)
+        both = both - changing - _vague()
+        begins = old.begins & new.begins
+        if begins:
+            begins = begins - _vague_begins() - set(map(begin_of, both | changing))
         self.words = both | begins
         self.things = old.things & new.things
         given = {word for value in (*old.values, *new.values) for word in value.words}
         self._same = same_by_name(old, new)
-        self.ours = frozenset(filter(self._is_other, old.words - new.words - vague - given))
-        self.theirs = frozenset(filter(self._is_other, new.words - old.words - vague - given))
+        self.ours = frozenset(filter(self._is_other, old.words - new.words - changing - given - _vague()))
+        self.theirs = frozenset(filter(self._is_other, new.words - old.words - changing - given - _vague()))
 
     def _is_other(self, word: str) -> bool:
         """Whether a word is nothing that the other statement says too, in another form or by another name."""
@@ -148,6 +151,11 @@ class _Common:
 def _vague() -> frozenset[str]:
     """Words that all sorts of sentences share, whatever they are about."""
     return frozenset(plain for word in patterns.words("vague") for plain in plain_words(word))
+
+
+@cache
+def _vague_begins() -> frozenset[str]:
+    return frozenset(map(begin_of, _vague()))
 
 
 def _signs(old: Statement, new: Statement, common: _Common, weigh: Weight) -> dict[str, float]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from leporello.lazy_regex import lazy_regex
 
@@ -22,8 +23,12 @@ _FENCE = lazy_regex(
 )
 
 
+@lru_cache(maxsize=4)
 def prose(text: str) -> str:
-    """The text without what is quoted: fenced code, mails, files, and what stands below a line that says so."""
+    """The text without what is quoted: fenced code, mails, files, and what stands below a line that says so.
+
+    A message is asked for it twice in a row: for its units, and for its rules.
+    """
     text = _FENCE.sub(f"\n{_FENCED}\n", text) if any(fence in text for fence in _FENCES) else text
     text = "\n".join(_unquoted(text.split("\n")))
     text = "\n".join(map(_without_element, text.split("\n"))) if "</" in text else text

@@ -195,7 +195,7 @@ class Ranking:
         following = self._ledger.facts.get(number + 1)
         calls = following is not None and following.role == "tool"
         for unit in facts.units:
-            announced = INTENT.search(unit.text) if calls else None
+            announced = INTENT.match(unit.text) if calls else None
             if announced is not None and not SAYS_WHY.search(unit.text, announced.end()):
                 continue
             if not _FEW_WORDS.fullmatch(unit.text):

@@ -64,6 +64,9 @@ _TOLD = frozenset("is past they me oh then".split())
 _DIRECTED = frozenset("order must you we wish scope please ban".split())
 
 
+MOST_FOUND = 16_384
+
+
 class _Pattern(Struct, frozen=True):
     """Words in a row that are a sign; `at` is where they count: anywhere, at the start of a clause or of a sentence."""
 
@@ -79,13 +82,24 @@ class _Signs(Struct):
     begin: dict[str, list[_Pattern]] = field(default_factory=dict)
     end: dict[str, list[_Pattern]] = field(default_factory=dict)
     lengths: tuple[int, ...] = ()
+    found: dict[str, tuple[_Pattern, ...]] = field(default_factory=dict)
+    """The patterns of words that were asked for; most words come again and again."""
 
     def add(self, pattern: _Pattern) -> None:
         first = pattern.words[0]
         table = self.begin if first.endswith("*") else self.end if first.startswith("*") else self.whole
         table.setdefault(first.strip("*"), []).append(pattern)
 
-    def of(self, word: str) -> Iterator[_Pattern]:
+    def of(self, word: str) -> tuple[_Pattern, ...]:
+        """The patterns that may begin with a word."""
+        found = self.found.get(word)
+        if found is None:
+            if len(self.found) >= MOST_FOUND:
+                self.found.clear()
+            found = self.found[word] = tuple(self._of(word))
+        return found
+
+    def _of(self, word: str) -> Iterator[_Pattern]:
         yield from self.whole.get(word, ())
         if word.isdigit():
             yield from self.whole.get("#", ())
@@ -274,15 +288,18 @@ def _in_words(words: list[str], language: str) -> list[tuple[str, int, int]]:
             length = len(pattern.words)
             if (pattern.at == "^" and not clause) or (pattern.at == "<" and not sentence):
                 continue
-            if length == 1 or _match(pattern.words, words[place : place + length]):
+            if length == 1 or _follow(pattern.words, words, place):
                 spans.append((pattern.sign, place, place + length))
         opens = word in lead_ins
         clause, sentence = clause and opens, sentence and opens
     return spans
 
 
-def _match(pattern: tuple[str, ...], words: list[str]) -> bool:
-    return len(pattern) == len(words) and all(map(_fits, pattern, words))
+def _follow(pattern: tuple[str, ...], words: list[str], place: int) -> bool:
+    """Whether the words of a pattern stand from a place on; of most the second one does not."""
+    if place + len(pattern) > len(words) or not _fits(pattern[1], words[place + 1]):
+        return False
+    return all(map(_fits, pattern, words[place : place + len(pattern)]))
 
 
 def _fits(pattern: str, word: str) -> bool:

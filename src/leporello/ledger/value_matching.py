@@ -264,10 +264,10 @@ def _pairs(old: Statement, new: Statement) -> list[_Pair]:
     found = []
     for kind in (*FIGURES, *NAMES):
         come = [value for value in new.values if value.kind is kind and value.plain not in known]
-        gone = [value for value in old.values if value.kind is kind and value.plain not in spoken]
-        named = [value for value in old.values if value.kind is kind and value.plain in spoken] if gives_up else []
         if not come:
             continue
+        gone = [value for value in old.values if value.kind is kind and value.plain not in spoken]
+        named = [value for value in old.values if value.kind is kind and value.plain in spoken] if gives_up else []
         pair = _fitting(named, come, named=True) or _fitting(gone, come)
         if pair is not None:
             found.append(pair)
@@ -355,7 +355,8 @@ def told_apart(old: Statement, new: Statement, weigh: Weight) -> bool:
 def filled_otherwise(old: Statement, new: Statement) -> bool:
     """Whether something else stands between the same words: "for Grafana is", "for Jenkins is"."""
     pairs = _pairs(old, new)
-    return not _places(old, new, pairs).isdisjoint(_places(new, old, pairs))
+    ours = _places(old, new, pairs)
+    return bool(ours) and not ours.isdisjoint(_places(new, old, pairs))
 
 
 def narrows(old: Statement, new: Statement) -> bool:

@@ -97,7 +97,8 @@ IS_THAT = lazy_regex(r"です|でした|さん|だ[。\s]")
 DOES = lazy_regex(r"(?!\w+ing )[A-Z]\w*[^\Ws] (?!was )(?:is|has|will|\w+[^\Ws]s) ")
 """A name that somebody goes by, and what they do."""
 BEFORE_ACRONYM = lazy_regex(
-    r"\b(?:on|to|from|with|use|uses|using|at|via|auf|mit|von|bei|nach|sur|avec|chez|en|con|em|com|su|на|в|с|для)\s$|[\u3400-\u9fff]\s?$",
+    r"\b(?:on|to|from|with|use|uses|using|at|via|auf|mit|von|bei|nach|sur|avec|chez|en|con|em|com|su|на|в|с|для)\s$"
+    r"|(?-i:[\u3400-\u9fff])\s?$",  # with its case to be looked up, each of these letters took its time to compile
     _I,
 )
 GERMAN = lazy_regex(

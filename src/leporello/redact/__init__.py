@@ -73,7 +73,9 @@ _clean: set[bytes] = set()
 
 
 def redact_counted(text: str) -> Redaction:
-    if len(text) >= _LEAST_KNOWN and _digest(text) in _clean:
+    asked = text
+    digest = _digest(text) if len(text) >= _LEAST_KNOWN else b""
+    if digest in _clean:
         return Redaction(text, 0)
     count = 0
     # Taking one secret out can bring the words around it into a pattern of their own, so look again until nothing is
@@ -84,7 +86,7 @@ def redact_counted(text: str) -> Redaction:
     if len(text) >= _LEAST_KNOWN:
         if len(_clean) >= _MOST_KNOWN:
             _clean.clear()
-        _clean.add(_digest(text))
+        _clean.add(digest if text is asked else _digest(text))
     return Redaction(text, count)
 
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from enum import StrEnum
 from typing import Any
+
+from msgspec.structs import replace
 
 from leporello.lazy_regex import lazy_regex
 from leporello.messages import Message, Part, PartKind, ToolCall, calls_of, is_result, parse_json, parts_of, text_of

@@ -78,13 +78,13 @@ class Words:
 
 def places_of(words: Iterable[str], lowered: str) -> list[int]:
     """Where any of the words stands, in order."""
-    places: set[int] = set()
+    places: list[int] = []
     for word in words:
-        place = lowered.find(word)
+        place, size = lowered.find(word), len(word)
         while place >= 0:
-            places.add(place)
-            place = lowered.find(word, place + len(word))
-    return sorted(places)
+            places.append(place)
+            place = lowered.find(word, place + size)
+    return sorted(set(places))
 
 
 def matches(pattern: re.Pattern[str], text: str, word: str, searched: str) -> Iterator[re.Match[str]]:

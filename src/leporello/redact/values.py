@@ -267,15 +267,17 @@ _PHRASE_LENGTH = range(2, 25)
 
 def is_chosen(value: str) -> bool:
     """What a person picks as a password: letters with digits or signs among them, or many digits."""
+    behind = value[1:]
+    # The plain words of a sentence are asked first, and are the most.
+    if _SIGNS.isdisjoint(behind) and not any(map(str.isdigit, behind)):
+        return False
     if not _LEAST_CHOSEN <= len(value) <= _ENOUGH or is_reference(value) or is_filler(value):
         return False
     if is_variable_like(value) and _NUMBERED.match(value):
         return False
     if value.isdigit():
         return len(value) >= _LEAST_DIGITS
-    if not any(character.isalpha() for character in value):
-        return False
-    if not any(character.isdigit() or character in _SIGNS for character in value[1:]):
+    if not any(map(str.isalpha, value)):
         return False
     if is_code(value) or is_number(value) or is_term(value):
         return False

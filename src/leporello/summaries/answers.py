@@ -92,7 +92,7 @@ def answer_to(ledger: Ledger, ask: Ask) -> str:
     asked = {word for word in words_of(ask.text) if len(word) > 2}
 
     def fit(text: str) -> tuple[bool, int]:
-        shared = len(asked.intersection(words_of(text)))
+        shared = len(asked & _words(text))
         return bool(shared and _SAYS_YES_OR_NO.search(text)), shared - ITEM_LESS * bool(
             _ITEM.match(text) or _FIELD.match(text)
         )
@@ -114,7 +114,13 @@ def _plain(answer: str) -> str:
 
 def _adds(text: str, asked: set[str]) -> bool:
     """Whether a sentence says more than the question did; a yes or no does."""
-    return not asked.issuperset(word for word in words_of(text) if len(word) > 2) or bool(_SAYS_YES_OR_NO.search(text))
+    return any(len(word) > 2 for word in _words(text) - asked) or bool(_SAYS_YES_OR_NO.search(text))
+
+
+@lru_cache(maxsize=4096)
+def _words(text: str) -> frozenset[str]:
+    """The words of a sentence, which is asked several times what it answers."""
+    return frozenset(words_of(text))
 
 
 def closing_words(ledger: Ledger, ask: Ask) -> str:
@@ -132,7 +138,7 @@ def closing_words(ledger: Ledger, ask: Ask) -> str:
 
 
 def _is_telling(text: str) -> bool:
-    return len(words_of(text)) >= CLOSING_WORDS and not _CONCEDES.search(text) and not _THANKS.search(text)
+    return len(words_of(text)) >= CLOSING_WORDS and not _CONCEDES.match(text) and not _THANKS.match(text)
 
 
 def _told(ledger: Ledger, ask: Ask) -> Iterator[list[UnitFacts]]:
@@ -154,7 +160,7 @@ def _tells(text: str) -> bool:
         len(text) <= LONGEST_ANSWER
         and " " in text.strip()
         and not _COURTESY.match(text)
-        and not (_NO_ANSWER.search(text) or INTENT.search(text) or OFFER.search(text))
+        and not (_NO_ANSWER.search(text) or INTENT.match(text) or OFFER.search(text))
     )
 
 
@@ -201,7 +207,7 @@ def _regrets(text: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _concedes(text: str) -> bool:
-    return _CONCEDES.search(text) is not None
+    return _CONCEDES.match(text) is not None
 
 
 def objected(ledger: Ledger, number: int, against: Unsettled, *, quoted: bool) -> str:
@@ -216,7 +222,7 @@ def objected(ledger: Ledger, number: int, against: Unsettled, *, quoted: bool) -
 
 def is_claim(text: str) -> bool:
     """Whether a sentence states something, and neither supposes nor plans nor asks it."""
-    return not (GUESS.search(text) or INTENT.search(text) or _THINKS_ALOUD.search(text) or _NO_ANSWER.search(text))
+    return not (GUESS.search(text) or INTENT.match(text) or _THINKS_ALOUD.search(text) or _NO_ANSWER.search(text))
 
 
 _COMES_NEXT = lazy_regex(

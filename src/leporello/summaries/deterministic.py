@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence, Set
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -21,12 +21,12 @@ from leporello.ledger.values import LATER, MARK, unmarked
 from leporello.summaries import requests, sections, unverified, work_state
 from leporello.summaries.answers import objected, unsettled
 from leporello.summaries.decisions import Decision, decisions_among
-from leporello.summaries.episodes import done_so_far, episode_lines, plan_lines
+from leporello.summaries.episodes import Story, done_so_far, plan_lines
 from leporello.summaries.handoff import APPENDICES, Handoff, HandoffLine, LineOrigin, Section, joined, render
 from leporello.summaries.value_marks import change_lines, marked
 
 CountText = Callable[[str], int]
-MakeLines = Callable[[Ledger, Collection[int]], list[HandoffLine]]
+MakeLines = Callable[[Ledger, Collection[int]], Sequence[HandoffLine]]
 ENTRY_OVERHEAD = 4
 """Id and newline of an entry."""
 FOCUS_SHARE = 0.65
@@ -311,9 +311,9 @@ class SectionSource:
         self.covered = covered
         self.unseen = frozenset((*covered, *shortened))
         """Messages that don't stand whole in the view: folded ones, and those that are shortened where they stand."""
-        self._made: dict[MakeLines, list[HandoffLine]] = {}
+        self._made: dict[MakeLines, Sequence[HandoffLine]] = {}
 
-    def lines(self, make: MakeLines) -> list[HandoffLine]:
+    def lines(self, make: MakeLines) -> Sequence[HandoffLine]:
         if make not in self._made:
             self._made[make] = make(self.ledger, self.covered)
         return self._made[make]
@@ -331,7 +331,7 @@ def plain_sections(source: SectionSource, budget: int, count: CountText, rule_ro
         **_where_we_are(source, budget, count),
         Section.CONSTRAINTS: fitting(sections.rule_lines, room, newest_first=True)
         + fitting(sections.ended_rule_lines, budget * 0.03, newest_first=True),
-        Section.COMPLETED: fitting(episode_lines, max(LEAST_STORY, int(budget * ACTION_SHARE)), newest_first=True),
+        Section.COMPLETED: fitting(Story, max(LEAST_STORY, int(budget * ACTION_SHARE)), newest_first=True),
         Section.PENDING: fitting(requests.pending_asks, budget * 0.15, newest_first=True),
         Section.RESOLVED: fitting(sections.resolved_questions, budget * RESOLVED_SHARE, newest_first=True),
         Section.FILES: fitting(sections.attached_and_file_lines, budget * FILE_SHARE),
@@ -406,10 +406,11 @@ def _split(pick: Pick, ledger: Ledger, with_decisions: bool, read: str) -> Hando
     told |= {(decision.unit.number, decision.reason.position) for decision in decided if decision.reason}
     made: dict[Section, list[HandoffLine]] = {Section.DECISIONS: list(map(_decision_line, decided))}
     root = common_folder(ledger.files)
+    words = frozenset(read.split())
     for number in _without_passed(pick, ledger):
         left = [unit for unit in pick.units[number] if (number, unit.position) not in told]
         if number not in against:
-            left = [unit for unit in left if not _is_read(unit, read)]
+            left = [unit for unit in left if not _is_read(unit, read, words)]
         kept = _without_lead_ins(left)
         if not kept:
             continue
@@ -463,9 +464,12 @@ SURELY_SAME = 24
 """Characters of a line that stands in another text by no accident."""
 
 
-def _is_read(unit: RankedUnit, read: str) -> bool:
-    """Whether a line stands whole in a text; what the user said keeps its place."""
-    return unit.role != "user" and len(unit.text) >= SURELY_SAME and unit.text in read
+def _is_read(unit: RankedUnit, read: str, words: Set[str]) -> bool:
+    """Whether a line stands whole in a text with these words; what the user said keeps its place."""
+    if unit.role == "user" or len(unit.text) < SURELY_SAME:
+        return False
+    # Its first and its last word may be parts of longer ones.
+    return words >= {*unit.text.split()[1:-1]} and unit.text in read
 
 
 def merge(facts: Handoff, summary: Handoff) -> Handoff:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, partial
+from typing import NamedTuple, overload
 
 from leporello.ledger.calls import common_folder, inside, one_line
 from leporello.ledger.importance import words_of
@@ -47,42 +48,78 @@ TOLD = "told"
 
 def episode_lines(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
     """What was done in the covered messages, oldest first, numbered over the whole conversation."""
-    root = common_folder(ledger.files)
-    asks = [ask for ask in ledger.asks if not is_reply(ask.text)]
-    starts = [ask.number for ask in asks]
-    by_ask: dict[int, list[Action]] = {}
-    lines: list[HandoffLine] = []
-    for action in ledger.actions:
-        if action.call.work != TOLD:
-            by_ask.setdefault(bisect_right(starts, action.number) - 1, []).append(action)
-        elif action.number in covered:
-            number = int(action.outcome or 0)
-            lines.append(HandoffLine(action.call.target, (action.number,), LineOrigin.PROGRAM, number))
-    told = max((line.ordinal or place for place, line in enumerate(lines, 1)), default=0)
-    against = unsettled(ledger)
-    answered: dict[int, str] = {}
-    if ledger.files:  # where nothing but words is exchanged, they are quoted
-        told_of = {place: _answered(ledger, ask, against) for place, ask in enumerate(asks) if place not in by_ask}
-        answered = {place: text for place, text in told_of.items() if text}
-    episodes = [*_episodes(by_ask), *(_Episode(place, (), 1, True) for place in answered)]
-    episodes.sort(key=lambda episode: episode.place)
-    last = told + len(episodes)
-    for number, episode in enumerate(episodes, told + 1):
-        ask = asks[episode.place] if episode.place >= 0 else None
-        shown = [action for action in episode.actions if action.number in covered]
-        if not episode.actions and ask is not None and ask.answered_by in covered:
-            sources = (ask.number, ask.answered_by or ask.number)
-            lines.append(HandoffLine(answered[episode.place], sources, LineOrigin.PROGRAM, number))
-        if shown:
-            brief = number <= last - MOST_DETAILED
-            ended = _closing(ledger, ask, against) if ask is not None and episode.ends else ""
-            ended = ended or _found(ledger, shown)
-            asked = _label(ask, episode.part, BRIEF_CHARS if brief else ASK_CHARS) if ask is not None else ""
-            first = ask.number if ask is not None else shown[0].number
-            done = f"{asked}{_done(shown, root, ended, brief=brief)}"
-            places = tuple(dict.fromkeys((first, shown[-1].number)))
-            lines.append(HandoffLine(done, places, LineOrigin.PROGRAM, number))
-    return lines
+    return list(Story(ledger, covered))
+
+
+class Story(Sequence[HandoffLine]):
+    """The same, each line written when it is asked for: of a long story a fold has room for the end only."""
+
+    def __init__(self, ledger: Ledger, covered: Collection[int]) -> None:
+        self._ledger = ledger
+        self._root = common_folder(ledger.files)
+        self._asks = [ask for ask in ledger.asks if not is_reply(ask.text)]
+        self._against = unsettled(ledger)
+        starts = [ask.number for ask in self._asks]
+        by_ask: dict[int, list[Action]] = {}
+        told: list[HandoffLine] = []
+        for action in ledger.actions:
+            if action.call.work != TOLD:
+                by_ask.setdefault(bisect_right(starts, action.number) - 1, []).append(action)
+            elif action.number in covered:
+                number = int(action.outcome or 0)
+                told.append(HandoffLine(action.call.target, (action.number,), LineOrigin.PROGRAM, number))
+        self._lines: list[Callable[[], HandoffLine]] = [partial(_as_it_is, line) for line in told]
+        before = max((line.ordinal or place for place, line in enumerate(told, 1)), default=0)
+        self._put(by_ask, covered, before)
+
+    def _put(self, by_ask: Mapping[int, Sequence[Action]], covered: Collection[int], before: int) -> None:
+        answered: dict[int, str] = {}
+        if self._ledger.files:  # where nothing but words is exchanged, they are quoted
+            asks = ((place, ask) for place, ask in enumerate(self._asks) if place not in by_ask)
+            told_of = {place: _answered(self._ledger, ask, self._against) for place, ask in asks}
+            answered = {place: text for place, text in told_of.items() if text}
+        episodes = [*_episodes(by_ask), *(_Episode(place, (), 1, True) for place in answered)]
+        episodes.sort(key=lambda episode: episode.place)
+        last = before + len(episodes)
+        for number, episode in enumerate(episodes, before + 1):
+            ask = self._asks[episode.place] if episode.place >= 0 else None
+            shown = [action for action in episode.actions if action.number in covered]
+            if not episode.actions and ask is not None and ask.answered_by in covered:
+                sources = (ask.number, ask.answered_by or ask.number)
+                line = HandoffLine(answered[episode.place], sources, LineOrigin.PROGRAM, number)
+                self._lines.append(partial(_as_it_is, line))
+            if shown:
+                brief = number <= last - MOST_DETAILED
+                self._lines.append(cache(partial(self._line, number, episode, ask, shown, brief=brief)))
+
+    def _line(
+        self, number: int, episode: _Episode, ask: Ask | None, shown: Sequence[Action], *, brief: bool
+    ) -> HandoffLine:
+        ended = _closing(self._ledger, ask, self._against) if ask is not None and episode.ends else ""
+        ended = ended or _found(self._ledger, shown)
+        asked = _label(ask, episode.part, BRIEF_CHARS if brief else ASK_CHARS) if ask is not None else ""
+        first = ask.number if ask is not None else shown[0].number
+        done = f"{asked}{_done(shown, self._root, ended, brief=brief)}"
+        places = tuple(dict.fromkeys((first, shown[-1].number)))
+        return HandoffLine(done, places, LineOrigin.PROGRAM, number)
+
+    @overload
+    def __getitem__(self, place: int) -> HandoffLine: ...
+
+    @overload
+    def __getitem__(self, place: slice) -> list[HandoffLine]: ...
+
+    def __getitem__(self, place: int | slice) -> HandoffLine | list[HandoffLine]:
+        if isinstance(place, slice):
+            return [write() for write in self._lines[place]]
+        return self._lines[place]()
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+
+def _as_it_is(line: HandoffLine) -> HandoffLine:
+    return line
 
 
 def done_so_far(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:

@@ -150,7 +150,7 @@ def redacted(handoff: Handoff) -> Handoff:
 _ORIGINS = "|".join(LineOrigin)
 _TAG = lazy_regex(rf" ?\[(m\d{{1,9}}(?:,m\d{{1,9}})*)?(?: ?({_ORIGINS}))?\]$")
 _NUMBER = lazy_regex(r"^(\d{1,9})\. ")
-_BULLET = lazy_regex(r"^[-*•] (?=\S)")
+_BULLET = lazy_regex(r"[-*•] (?=\S)")
 _QUOTED = (Section.USER_SAID, Section.INDEX)
 """Sections of many short quotations: the id stands before the words, which takes less room than bullet and tag."""
 _LEAD = lazy_regex(rf"m(\d{{1,9}})(?: ({_ORIGINS}))?: ")
@@ -174,7 +174,8 @@ def render(handoff: Handoff, says_none: Collection[Section] = SAYS_NONE) -> str:
             lead = f"{line.ordinal or number}. " if section is Section.COMPLETED else "- "
             if section is not Section.PINNED:
                 # What was an item of a list where it was said is one here.
-                text = _BULLET.sub("", text) or text
+                bullet = _BULLET.match(text)
+                text = text[bullet.end() :] if bullet else text
             said = _said_in(line, section)
             out.append(lead + text + (f" [{said}]" if said else ""))
     return "\n".join(out)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import common_folder, inside, one_line
@@ -35,13 +35,12 @@ MOST_ATTACHED = 8
 
 
 def within(
-    lines: Iterable[HandoffLine], budget: int, count: CountText, *, newest_first: bool = False
+    lines: Sequence[HandoffLine], budget: int, count: CountText, *, newest_first: bool = False
 ) -> list[HandoffLine]:
     """As many lines as fit, in their order; `newest_first` gives up the oldest ones instead of the last."""
     chosen: list[HandoffLine] = []
     used = 0
-    ordered = list(lines)
-    for line in reversed(ordered) if newest_first else ordered:
+    for line in reversed(lines) if newest_first else lines:
         cost = count(line.text) + 6
         if used + cost > budget:
             if line.ordinal:

@@ -100,7 +100,7 @@ def blocked(ledger: Ledger, unseen: Collection[int]) -> list[HandoffLine]:
         return []  # whoever goes on for that long isn't stopped by it
     every = [unit for unit in ledger.facts[last.number].units if not _PASSED.search(unit.text)]
     units = [unit for unit in every if ERROR.search(unit.text)]
-    failed = [unit for unit in every if FAILED_TEST.search(unit.text) or _PLACE.search(unit.text)]
+    failed = [unit for unit in every if FAILED_TEST.match(unit.text) or _PLACE.search(unit.text)]
     named = {unit.position: unit for unit in failed[:MOST_FAILURES]}
     best = sorted(units, key=lambda unit: -unit.score)[:MOST_ERRORS]
     told = sorted({**named, **{unit.position: unit for unit in best}}.items())
@@ -123,7 +123,7 @@ def at_work(ledger: Ledger) -> list[HandoffLine]:
         facts = ledger.facts.get(number)
         if facts is not None and facts.role == "assistant" and facts.units:
             said = [unit.text for unit in facts.units if not QUESTION.search(unit.text)]
-            plans = [text for text in said if INTENT.search(text)] or said
+            plans = [text for text in said if INTENT.match(text)] or said
             if plans:
                 told = one_line(plans[-1].rstrip(":"), SAID_CHARS)
                 lines.append(HandoffLine(told, (number,), LineOrigin.ASSISTANT))
@@ -140,7 +140,7 @@ def _ended(facts: MessageFacts) -> str:
     """How a call ended; of one that failed the line that says why."""
     lines = [unit.text for unit in facts.units] if facts.failed else []
     # What ends a traceback says more than how it begins.
-    raised = (text for text in reversed(lines) if EXCEPTION.search(text) and not text.startswith("Traceback"))
+    raised = (text for text in reversed(lines) if EXCEPTION.match(text) and not text.startswith("Traceback"))
     why = next(raised, next((text for text in lines if ERROR.search(text)), ""))
     return one_line(why, ACTION_CHARS) or facts.ended
 

@@ -51,6 +51,8 @@ class RarePattern:
         """Whether it may match in the text, or in any piece of it."""
         if text.isascii():
             return self._matches(text.encode())
+        if not self.pattern.flags & re.IGNORECASE:
+            return self._matches(text.encode("utf-8", "surrogatepass"))
         if _PASSES_FOR_ASCII.search(text):
             return True
         return self._matches(text.lower().encode("utf-8", "surrogatepass"))

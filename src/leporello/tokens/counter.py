@@ -14,8 +14,8 @@ from leporello.messages import (
     ToolCall,
     calls_of,
     encode_json,
-    hash_bytes,
     is_result,
+    key_of,
     parse_json,
     parts_of,
 )
@@ -120,7 +120,8 @@ class TokenCounter:
         self.model = model
         self.family = family
         self.calibration = Calibration()
-        self._memo: dict[str, float] = {}
+        self._memo: dict[int, float] = {}
+        """By a key of a message's JSON."""
         self._short: dict[str, float] = {}
 
     @classmethod
@@ -178,7 +179,7 @@ class TokenCounter:
 
     def raw_message(self, message: Mapping[str, Any]) -> float:
         try:
-            key = hash_bytes(encode_json(message))
+            key = key_of(encode_json(message))
         except (TypeError, ValueError):
             # Not storable as JSON (bytes, a cycle, nested beyond reason): counted anew each time, as well as it goes.
             return self._count_message(message)
@@ -200,13 +201,13 @@ class TokenCounter:
             data = encode_json(schema)
         except (TypeError, ValueError):
             return self.family.framing.tool + self._text(words_of(schema))
-        key = "tool:" + hash_bytes(data)
+        key = key_of(b"tool:" + data)
         known = self._memo.get(key)
         if known is None:
             known = self._remember(key, self.family.framing.tool + self.family.text(data.decode("utf-8", "replace")))
         return known
 
-    def _remember(self, key: str, value: float) -> float:
+    def _remember(self, key: int, value: float) -> float:
         if len(self._memo) >= MEMO_ENTRIES:
             # Oldest first: dicts keep their order, and old messages are the ones that were folded away.
             for old in list(self._memo)[: MEMO_ENTRIES // 10]:
