@@ -212,13 +212,13 @@ class Ledger:
         if len(sentences) > LONG_MESSAGE:
             # Most of it was written by somebody else, for other readers; what is asked stands around it.
             sentences = [*sentences[:AROUND], *sentences[-AROUND:]]
-        company = phrasing.company_of(sentences)
+        company, brief = phrasing.company_of(sentences), len(sentences) <= phrasing.BRIEF
         pasted: frozenset[str] | None = None
         for sentence in sentences:
-            said = phrasing.read(sentence, company=company)
+            said = phrasing.read(sentence, company=company, brief=brief)
             if said.rule and phrasing.is_small_talk(newest):
                 # There a sentence has to tell more plainly that it is one.
-                said = phrasing.read(sentence, small_talk=True, company=company)
+                said = phrasing.read(sentence, small_talk=True, company=company, brief=brief)
             # What gives leave ends a ban, whether or not it is to be kept itself.
             ends = said.rule or said.revokes or phrasing.permits(sentence)
             if ends and pasted is None:

@@ -43,6 +43,8 @@ LONG_QUOTE = lazy_regex(
     r"|「[^「」\n]{0,300}[.!?。！？][^「」\n]{0,300}」"
 )
 """A quotation of whole sentences."""
+BRIEF = 2
+"""Sentences of a message in which a request stands beside a rule, and no text that somebody else wrote."""
 LEAST_SCORE, IN_SMALL_TALK = -36, 600
 """What a sentence scores at least to be a rule, in hundredths; more in small talk."""
 COURTESY_BYTES = 12
@@ -71,10 +73,10 @@ class RuleReading(Struct, frozen=True):
 
 
 @lru_cache(maxsize=8192)
-def read(sentence: str, *, small_talk: bool = False, company: str = "") -> RuleReading:
+def read(sentence: str, *, small_talk: bool = False, company: str = "", brief: bool = False) -> RuleReading:
     """Whether a sentence of the user states a rule, takes one back, or asks something.
 
-    `company` is what `company_of` gives for its message: what else is said there.
+    `company` is what `company_of` gives for its message: what else is said there; `brief` where that is one sentence.
     """
     if "\n" in sentence and phrases.BAN_HEADING.match(sentence.split("\n", 1)[0]):
         return RuleReading(RuleKind.CONSTRAINT)
@@ -82,7 +84,7 @@ def read(sentence: str, *, small_talk: bool = False, company: str = "") -> RuleR
         return RuleReading()
     question = bool(_QUESTION.search(sentence))
     company = company or company_of(_PIECE.split(sentence))
-    kinds = (_kind(said, small_talk=small_talk, company=company) for said in said_in(sentence))
+    kinds = (_kind(said, small_talk=small_talk, company=company, brief=brief) for said in said_in(sentence))
     kind = next(filter(None, kinds), None)
     return RuleReading(kind, not question and _revokes(sentence), question)
 
@@ -145,12 +147,14 @@ def _own_words(sentence: str) -> str:
     return _QUOTED.sub(" ", sentence).replace("’", "'")
 
 
-def _kind(sentence: str, *, small_talk: bool, company: str) -> RuleKind | None:
+def _kind(sentence: str, *, small_talk: bool, company: str, brief: bool) -> RuleKind | None:
     """What sort of rule it is, if it is one; assent that does not say to what is none."""
     language = language_of(_own_words(sentence))
     found = signs_of(sentence, language)
     least = IN_SMALL_TALK if small_talk else LEAST_SCORE
-    if _heads(sentence) or score(sentence, language, "" if _holds_alone(found) else company) < least:
+    if brief and _holds_alone(found):
+        company = ""
+    if _heads(sentence) or score(sentence, language, company) < least:
         return None
     if len(phrases.BARE_ASSENT.sub("", sentence)) < LEAST_NAMED_CHARS or (
         found <= _SAYS_LITTLE and _is_one_word(sentence)
@@ -164,7 +168,10 @@ def _kind(sentence: str, *, small_talk: bool, company: str) -> RuleKind | None:
 
 
 def _holds_alone(found: frozenset[str]) -> bool:
-    """Whether "always" or "never" goes with an order: that says it is to be kept, whatever stands beside it."""
+    """Whether "always" or "never" goes with an order: that says it is to be kept, whatever is asked for beside it.
+
+    In a message of several sentences it may as well stand in a text that the user passes on.
+    """
     return bool(found & _FOR_GOOD) and bool(found & _ORDERS) and found.isdisjoint(_OF_ONCE)
 
 
