@@ -20,6 +20,9 @@ HARMLESS: dict[str, tuple[str, ...]] = {
         "Enter your PIN, then press OK.",
         "bcrypt.hash(password, 12)",
         "jwt.verify(token, process.env.SECRET)",
+        "Implement login with secure password hashing and proper error handling",
+        "For the login route, check if the provided password matches the stored hashed password",
+        "the login form password policy applies on every machine here",
     ),
     "looks like what a seventh reader found": (
         "--password-stdin reads the password from standard input",

@@ -316,12 +316,27 @@ TEXT_SHAPES: tuple[Shape, ...] = (
         lazy_regex(r"[\w-]{4,8}:[^\n]{0,60}\r?\n[ \t*-]{0,8}key[ ]?:[ ]{0,2}(\S{6,64}+)", re.I),
         is_chosen,
     ),
+    # A file of logins, and a network that is joined. "A login with password hashing" is neither.
     Shape(
         "login",
-        ("password ",),
-        lazy_regex(r"password\s{1,4}(\S{1,256}+)"),
+        ("machine ",),
+        lazy_regex(r"machine\s{1,4}\S{1,128}\s{1,8}(?:login\s{1,4}\S{1,128}\s{1,8})?password\s{1,4}(\S{1,256}+)"),
         is_word_given,
-        behind=("login ", "machine ", "wifi connect "),
+    ),
+    Shape(
+        "login",
+        ("login ",),
+        lazy_regex(
+            r"login\s{1,4}(?!(?:with|using|via|and|or|by|the|an?|your|my|our|to|is|form|page|route)\b)\S{1,128}"
+            r"\s{1,8}password\s{1,4}(\S{1,256}+)"
+        ),
+        is_chosen,
+    ),
+    Shape(
+        "login",
+        ("wifi connect ",),
+        lazy_regex(r"wifi connect [^\n]{1,80}?[ ]password[ ]{1,4}(\S{1,256}+)"),
+        is_word_given,
     ),
     Shape(
         "cookie",
