@@ -210,6 +210,14 @@ def test_a_statement_is_shown_with_what_the_user_said_later_of_the_same_thing(ol
     assert new in values.told_anew()[last]
 
 
+def test_a_remark_stands_behind_no_rule() -> None:
+    ledger = Ledger()
+    rule = "Always format dates as Month Day, Year in your answers to me."
+    ledger.add(1, {"role": "user", "content": rule})
+    ledger.add(2, {"role": "user", "content": "Should I write at one time each day? I have a hard time with dates"})
+    assert ledger.stated.marked(1, rule) == rule
+
+
 def test_the_answer_that_repeats_a_statement_is_shown_with_what_was_said_later_too() -> None:
     values = Values()
     values.add(1, "user", ["We use Mailgun for the newsletter of the bakery."])

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from leporello.ledger.calls import one_line
 from leporello.ledger.ledger import Ledger
 from leporello.summaries.answers import closing_words, is_open, unsettled
 from leporello.summaries.decisions import decisions_among
@@ -193,6 +194,31 @@ def test_in_progress_says_what_was_about_to_be_done() -> None:
         user("Mend the hinge."), call("read_file", "a\nb", said="Let me look at the hinge:", path="h.py")
     )
     assert told(at_work(ledger)) == ["Let me look at the hinge", "Last call: read_file: h.py → 2 lines"]
+
+
+def test_in_progress_tells_calls_made_side_by_side_and_results_of_one_line() -> None:
+    """Whoever goes on must not book the second board again, and needs the figure rather than how many lines it had."""
+    names = ("a", "b", "c")
+    calls = [
+        {
+            "id": name,
+            "type": "function",
+            "function": {"name": "book", "arguments": json.dumps({"board": f"BOARD-{name}"})},
+        }
+        for name in names
+    ]
+    results = [{"role": "tool", "tool_call_id": name, "content": f'{{"price": 1{name}}}'} for name in names]
+    ledger = ledger_of(user("Book three boards."), [{"role": "assistant", "content": "", "tool_calls": calls}], results)
+    assert [line for line in told(at_work(ledger)) if line.startswith("Last call")] == [
+        f'Last call: book: board=BOARD-{name} → {{"price": 1{name}}}' for name in names
+    ]
+
+
+def test_an_id_is_told_whole_or_not_at_all() -> None:
+    ids = ",".join(str(number) for number in range(4_000_000_001, 4_000_000_020))
+    cut = one_line(ids, 40)
+    assert cut.endswith("…")
+    assert set(cut.rstrip("…").strip(",").split(",")) <= set(ids.split(","))
 
 
 def test_the_story_ends_with_what_was_said_to_be_done() -> None:

@@ -282,7 +282,15 @@ def one_line(text: str, limit: int) -> str:
     if heredoc:
         text = text[: heredoc.start()]
     flat = _SPACES.sub(" ", text).strip()
-    return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
+    if len(flat) <= limit:
+        return flat
+    # Half an id or a half number looks like a whole one.
+    whole = _CUT_WORD.sub("", flat[:limit], count=1) if flat[limit - 1 : limit + 1].isalnum() else flat[: limit - 1]
+    return whole[: limit - 1].rstrip() + "…"
+
+
+_CUT_WORD = lazy_regex(r"(?<=[\s,;|&])[\w#@.-]{1,24}\Z")
+"""The beginning of a word at the end of what is shown."""
 
 
 def result_text(message: Message) -> str:

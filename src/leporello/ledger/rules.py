@@ -175,6 +175,11 @@ def _holds_alone(found: frozenset[str]) -> bool:
     return bool(found & _FOR_GOOD) and bool(found & _ORDERS) and found.isdisjoint(_OF_ONCE)
 
 
+def holds_for_good(sentence: str) -> bool:
+    """Whether a sentence says that something is always or never to be done."""
+    return bool(_signs(sentence) & _FOR_GOOD) and read(sentence).rule
+
+
 def _is_one_word(sentence: str) -> bool:
     return len(words_of(sentence)) < 2
 

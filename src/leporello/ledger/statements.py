@@ -98,6 +98,11 @@ class Statement:
             object.__setattr__(self, "naming", named.words)
 
     @property
+    def gives(self) -> bool:
+        """Whether it gives a value, or says that something changes or ends; a remark does neither."""
+        return bool(self.values or self.changes or self.negates or self.cancels)
+
+    @property
     def found_by(self) -> frozenset[str]:
         """What other statements about its thing may have too."""
         return self.keys | self.begins | self.things

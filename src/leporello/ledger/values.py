@@ -14,6 +14,7 @@ from leporello.lazy_regex import lazy_regex
 from leporello.ledger.facts import MessageFacts
 from leporello.ledger.mentions import Mention, excerpt, relation
 from leporello.ledger.quoted import is_reported
+from leporello.ledger.rules import holds_for_good
 from leporello.ledger.sentence_pieces import plain_words, words_in
 from leporello.ledger.statements import FIGURES, Statement, read, settings
 from leporello.ledger.value_matching import FEW, RARE, Replacement, Weight, replaced
@@ -336,7 +337,9 @@ class Values:
         scores: dict[int, float] = {}
         for place in places:
             earlier = self.open[place]
-            if earlier.role == "user" and earlier.number != said.number and not self._is_listing(place):
+            if earlier.role != "user" or earlier.number == said.number or self._is_listing(place):
+                continue
+            if said.gives or not holds_for_good(earlier.text):  # a remark changes no rule
                 score = relation(earlier, said, around.words, self.frequency, weigh, among_hits=self.among_hits)
                 scores.update({place: score} if score else {})
         best = max(scores.values(), default=0.0)

@@ -17,6 +17,7 @@ from leporello.summaries.replies import agreed_to, is_request
 
 ACTION_CHARS = 110
 SAID_CHARS = 240
+RESULT_CHARS, MOST_CALLS = 200, 4
 MOST_ERRORS, MOST_FAILURES = 3, 8
 MOST_NAMED = 4
 MOST_SINCE = 12
@@ -128,16 +129,27 @@ def at_work(ledger: Ledger) -> list[HandoffLine]:
                 told = one_line(plans[-1].rstrip(":"), SAID_CHARS)
                 lines.append(HandoffLine(told, (number,), LineOrigin.ASSISTANT))
             break
-    newest = next((n for n in range(ledger.last, asked.number, -1) if _result(ledger, n)), 0)
-    if newest:
+    root = common_folder(ledger.files)
+    for newest in _newest_results(ledger, asked.number):
         facts = ledger.facts[newest]
-        heading = facts.answers.heading_within(common_folder(ledger.files)) if facts.answers else ""
+        heading = facts.answers.heading_within(root) if facts.answers else ""
         lines.append(HandoffLine(f"Last call: {heading} → {_ended(facts)}", (newest,), LineOrigin.PROGRAM))
     return lines
 
 
+def _newest_results(ledger: Ledger, since: int) -> list[int]:
+    """The results that came last: of calls made side by side all of them, for none may be made a second time."""
+    newest = next((n for n in range(ledger.last, since, -1) if _result(ledger, n)), 0)
+    first = newest
+    while first - 1 > since and _result(ledger, first - 1):
+        first -= 1
+    return list(range(max(first, newest - MOST_CALLS + 1), newest + 1)) if newest else []
+
+
 def _ended(facts: MessageFacts) -> str:
-    """How a call ended; of one that failed the line that says why."""
+    """How a call ended; of one that failed the line that says why, and a result of one line as it is."""
+    if not facts.failed and len(facts.units) == 1 and facts.ended.endswith("1 line"):
+        return one_line(facts.units[0].text, RESULT_CHARS)
     lines = [unit.text for unit in facts.units] if facts.failed else []
     # What ends a traceback says more than how it begins.
     raised = (text for text in reversed(lines) if EXCEPTION.match(text) and not text.startswith("Traceback"))
