@@ -125,7 +125,10 @@ LEAD = lazy_regex(r"\s*(?:(?:[-*•>+]|\d{1,2}[.)])\s+)*(?:\[[^\]\n]{1,60}\]\s*)
 _CODE_BEGINS = ("//", "<", "|", "#", "def ", "func ", "import ", "class ", "const ", "var ")
 _CODE_OR_PROSE, _ONLY_IN_CODE = ("for ", "if ", "return ", "let "), frozenset("=({[")
 _CODE_SIGNS = ("\t", '("', "'/", "➜", 'File "', ":=", "=>", "├", "└", "│", "==", "()", "->", "→")
-_ASKS = tuple(f"{word} " for word in "why what how when where who which does do did can could should is are".split())
+_ASKS = tuple(
+    f"{word} " for word in "why what how when where who which does do did can could should is are am would will".split()
+)
+_FILLER = lazy_regex(r"^(?:(?:h+m+|so|and|but|ok(?:ay)?|well|oh|wait)\b[\s,.!…]{1,4}){1,3}", _I)
 
 
 ASKING_TAIL = lazy_regex(
@@ -137,7 +140,7 @@ ASKING_TAIL = lazy_regex(
 
 
 def asks(sentence: str) -> bool:
-    return sentence[:8].lower().startswith(_ASKS) or "?" in sentence or "？" in sentence
+    return "?" in sentence or "？" in sentence or _FILLER.sub("", sentence[:40])[:8].lower().startswith(_ASKS)
 
 
 def is_no_statement(sentence: str) -> bool:
