@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from math import fsum, log
 from random import Random
@@ -242,6 +243,8 @@ def test_of_an_edit_that_went_well_only_complaints_are_kept() -> None:
         ("Read", '{"file_path": "/marsh/heron.py"}'),
         ("Bash", '{"command": "git log -p src"}'),
         ("Grep", '{"pattern": "x"}'),
+        ("mcp__files__read_file", '{"path": "/marsh/heron.py"}'),
+        ("Bash", '{"command": "cd /marsh && grep -rn \'reed; bed\' src | head -50; for f in *.py; do wc -l $f; done"}'),
     ],
 )
 def test_long_files_and_history_are_left_unread(name: str, arguments: str) -> None:
@@ -262,12 +265,32 @@ def test_long_files_and_history_are_left_unread(name: str, arguments: str) -> No
         ("Bash", '{"command": "make test"}', "ok"),
         ("Read", '{"file_path": "/marsh/heron.py"}', "Error: the marsh is closed"),
         ("Bash", '{"command": "cat a.py b.py"}', "cat: b.py: No such file or directory"),
+        *[
+            ("Bash", json.dumps({"command": command}), "ok")
+            for command in (
+                "docker logs marsh | tail -100",
+                "psql -c 'select * from herons' | head",
+                "./run.sh && cat report.md",
+                "curl -s http://127.0.0.1:8080/herons | grep grey",
+                "tail -200 /var/log/marsh.log",
+                "cat $(newest-report)",
+                "gh pr view 12",
+            )
+        ],
+        *[(name, '{"query": "heron"}', "ok") for name in ("web_search", "search_orders", "read_email", "list_orders")],
+        ("read", '{"url": "https://marsh.example/herons"}', "ok"),
     ],
 )
 def test_what_was_run_and_what_went_wrong_is_read_however_long(name: str, arguments: str, opening: str) -> None:
     ledger = line_of_calls(name, arguments, opening + "\nstilts" * 400)
     assert ledger.facts[2].units
     assert "stilts" in ledger.vocabulary.frequency
+
+
+@pytest.mark.parametrize("end", ["2026-01-04 12:00:01 FATAL no room left", "Traceback (most recent call last):"])
+def test_what_ends_badly_is_read_whatever_shows_it(end: str) -> None:
+    ledger = line_of_calls("Read", '{"file_path": "/marsh/output"}', "stilts\n" * 400 + end)
+    assert any(end in unit.text for unit in ledger.facts[2].units)
 
 
 def line_of_calls(name: str, arguments: str, output: str) -> Ledger:

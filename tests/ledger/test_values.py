@@ -211,7 +211,9 @@ def test_a_statement_is_shown_with_what_the_user_said_later_of_the_same_thing(ol
 
 
 def test_what_is_asked_without_a_question_mark_is_no_newer_value() -> None:
-    values, first, _ = in_talk("We start the engine with OPK_DEBUG=0.", "Am I supposed to start it with OPK_DEBUG=1 here")
+    values, first, _ = in_talk(
+        "We start the engine with OPK_DEBUG=0.", "Am I supposed to start it with OPK_DEBUG=1 here"
+    )
     assert all(row.replaced_by is None for row in values.rows() if row.since == first)
 
 

@@ -74,7 +74,7 @@ def test_the_tenth_is_neither_more_nor_less() -> None:
 @pytest.mark.fault(
     "no second look",
     "compaction/pipeline.py",
-    old="for share in DEEPER:",
+    old="for share in DEEPER if folded.fold else ():",
     new="for share in ():",
 )
 def test_what_the_user_asked_for_is_made_smaller_until_it_saves_a_tenth() -> None:
@@ -84,6 +84,27 @@ def test_what_the_user_asked_for_is_made_smaller_until_it_saves_a_tenth() -> Non
     done = fold_once(messages, 64_000)
     assert done.report.committed
     assert foldable(done.messages) <= foldable(messages) * 0.9
+
+
+NUMBERED_RULE = re.compile(r"Never touch the folder bed-(\d+)")
+
+
+@pytest.mark.fault(
+    "rules make room",
+    "compaction/pipeline.py",
+    old="if deeper is None or not bound <= _binding(deeper):",
+    new="if deeper is None:",
+)
+def test_asking_again_costs_no_rule() -> None:
+    """However often the user asks for it: what was told of the rules is told afterwards, or nothing is folded."""
+    rules = [f"Never touch the folder bed-{number}, {'it belongs to the warden ' * 2}at all." for number in range(100)]
+    asked = [{"role": "user", "content": rule} for rule in rules]
+    said = [message for rule in asked for message in (rule, {"role": "assistant", "content": "Noted."})]
+    messages, engine, told = [*talk(20, "word " * 25), *said, *before_a_tail(40)], ContextCompressor(32_000), []
+    for _ in range(5):
+        messages = [*engine.compress(messages, force=True), *talk(2, "detail " * 60)]
+        told.append(len({rule for one in messages for rule in NUMBERED_RULE.findall(str(one["content"]))}))
+    assert told == sorted(told), told
 
 
 def test_the_outcomes_are_five() -> None:

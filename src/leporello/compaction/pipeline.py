@@ -176,16 +176,25 @@ def _fold_to_fit(
 def _deep_enough(roomy: CompactionTask, items: Sequence[Item], folded: FoldedSpan, before: int) -> FoldedSpan:
     """What the user asked for is not refused because the view stands near its aim: then it is made a little smaller.
 
-    A fold that is written anew tells what has happened since, the end of the work for example.
+    A fold that is written anew tells what has happened since, the end of the work for example. No rule and no pin is
+    given up for it.
     """
-    if folded.fold is None:
-        return folded
+    bound = _binding(folded)
     told = replace(roomy, summariser=Told(folded.summary))
-    for share in DEEPER:
+    for share in DEEPER if folded.fold else ():
         if saves_enough(before, foldable(roomy, _sent(folded.shown))):
             break
-        folded = _fold(replace(told, limits=scaled(roomy.limits, share)), items, fold_in_one) or folded
+        deeper = _fold(replace(told, limits=scaled(roomy.limits, share)), items, fold_in_one)
+        if deeper is None or not bound <= _binding(deeper):
+            break
+        folded = deeper
     return folded
+
+
+def _binding(folded: FoldedSpan) -> set[tuple[int, ...]]:
+    """What a fold tells of the user's rules and pins: no room is worth one of them."""
+    handoff = folded.fold.handoff if folded.fold else Handoff()
+    return {line.sources for section in (Section.CONSTRAINTS, Section.PINNED) for line in handoff[section]}
 
 
 def _fold(job: CompactionTask, items: Sequence[Item], folder: Folder) -> FoldedSpan | None:
@@ -424,8 +433,7 @@ def _warnings(folded: FoldedSpan) -> tuple[str, ...]:
     words = {"rules_left_out": "rules of the user", "pins_left_out": "pinned messages"}
     lost = {what: folded.details[name] for name, what in words.items() if name in folded.details}
     return tuple(
-        f"{len(numbers)} {what} no longer fit into the fold of this window ({listed(numbers)})."
-        for what, numbers in lost.items()
+        f"{len(numbers)} {what} no longer fit into the fold ({listed(numbers)})." for what, numbers in lost.items()
     )
 
 

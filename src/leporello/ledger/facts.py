@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import binascii
 import hashlib
+import re
 from base64 import b64decode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,8 @@ from leporello.ledger.calls import (
     records_of,
     result_text,
 )
-from leporello.ledger.importance import SHOWS_FILES, Source, Vocabulary, score_units
+from leporello.ledger.file_views import shows_files
+from leporello.ledger.importance import Source, Vocabulary, score_units
 from leporello.ledger.pasted import pasted_sentences
 from leporello.ledger.quoted import is_mostly_quoted, prose
 from leporello.ledger.rule_phrases import CODE_LIKE
@@ -173,8 +175,13 @@ def _result_facts(message: Message, vocabulary: Vocabulary, call: CallFacts) -> 
 
 LONGEST_SHOWN = 1_000
 """Characters of a result that shows what can be looked up again, beyond which its lines are not read."""
-_SHOWS = (*SHOWS_FILES, "git_read")
 _ABSENT = "No such file or directory"
+_END_CHARS = 1_000
+_ENDS_BADLY = lazy_regex(
+    r"^.{0,80}?\b(?:FATAL|ERROR|CRITICAL|PANIC)\b|^Traceback |^(?:panic|fatal|error): |core dumped|\bKilled$",
+    re.MULTILINE,
+)
+"""How the end of a log or of a run sounds that went wrong; it stands far behind where other failures are told."""
 
 
 def shown_facts(message: Message, answers: ToolCall) -> MessageFacts | None:
@@ -187,9 +194,13 @@ def shown_facts(message: Message, answers: ToolCall) -> MessageFacts | None:
         return None
     call = describe_masked(answers)
     text = storable(result_text(message))
-    if call.work not in _SHOWS or len(text) <= LONGEST_SHOWN or _ABSENT in text or looks_failed(text):
+    if not shows_files(call) or len(text) <= LONGEST_SHOWN or _goes_wrong(text):
         return None
     return MessageFacts("tool", answers=call, ended=ended(message, text), media=media_of(message))
+
+
+def _goes_wrong(text: str) -> bool:
+    return _ABSENT in text or looks_failed(text) or _ENDS_BADLY.search(text, max(0, len(text) - _END_CHARS)) is not None
 
 
 def result_lines(text: str, call: CallFacts) -> list[tuple[str, int]]:

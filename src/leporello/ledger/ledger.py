@@ -418,7 +418,7 @@ def _outcome(facts: MessageFacts) -> str:
     return one_line(chosen[0], OUTCOME_CHARS) if chosen else ""
 
 
-VERSION = 16
+VERSION = 17
 """Of what is read from a message. Whoever changes that, be it code, weights or the things of `things.txt`, counts on;
 what another version read is made anew."""
 
