@@ -24,6 +24,7 @@ from leporello.ledger.calls import (
     records_of,
     result_text,
 )
+from leporello.ledger.days import split_stamp
 from leporello.ledger.file_views import shows_files
 from leporello.ledger.importance import Source, Vocabulary, score_units
 from leporello.ledger.pasted import pasted_sentences
@@ -118,6 +119,8 @@ class MessageFacts:
     """For a result: what it says of things that have an id."""
     quoted: tuple[int, ...] = ()
     """The places of pieces that a user only pasted: nobody says what they say."""
+    day: str = ""
+    """The day that it begins with."""
 
 
 def extract(message: Message, vocabulary: Vocabulary, answers: ToolCall | None = None) -> MessageFacts:
@@ -133,6 +136,7 @@ def extract(message: Message, vocabulary: Vocabulary, answers: ToolCall | None =
         if not said.strip() and carries_output(text):
             return _result_facts(message, vocabulary, UNKNOWN_CALL)
         text = said
+    day, text = split_stamp(text)
     units = placed_sentences(text)[:UNITS_PER_TEXT]
     source = Source(role, len(text), units[-1][1] + 1 if units else 0)
     quoted = _quoted(text, units) if role == "user" else ()
@@ -141,7 +145,7 @@ def extract(message: Message, vocabulary: Vocabulary, answers: ToolCall | None =
         (f"> {said}" if place in quoted and said[0] != ">" and read(said, small_talk=False).rule else said, place)
         for said, place in units
     ]
-    return MessageFacts(role, scored_units(vocabulary, source, units), media=media_of(message), quoted=quoted)
+    return MessageFacts(role, scored_units(vocabulary, source, units), media=media_of(message), quoted=quoted, day=day)
 
 
 def _quoted(text: str, units: Sequence[tuple[str, int]]) -> tuple[int, ...]:

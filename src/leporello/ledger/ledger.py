@@ -125,6 +125,8 @@ class Ledger:
         """What was said about things; `values` has noted what changed."""
         self.pins: dict[int, Pinned] = {}
         """Messages that are kept word for word, whatever they are worth."""
+        self.days: dict[int, str] = {}
+        """The days on which messages were said, by the messages that tell it."""
         self.earlier: dict[int, tuple[EarlierLine, ...]] = {}
         """What unverified summaries say, by the message that carries them."""
         self._memo: dict[str, MessageFacts] = like._memo if like else {}
@@ -171,6 +173,8 @@ class Ledger:
     def _put(self, number: int, digest: str, facts: MessageFacts) -> None:
         self.hashes[number] = digest
         self.facts[number] = facts
+        if facts.day:
+            self.days[number] = facts.day
         self.last = max(self.last, number)
 
     def _extract(self, digest: str, message: Message, call: ToolCall | None) -> MessageFacts:
@@ -441,6 +445,7 @@ class _State:
     stated: Values
     expected: Given = Given.NOTHING
     given: dict[int, Given] = field(default_factory=dict)
+    days: dict[int, str] = field(default_factory=dict)
 
 
 def save(ledger: Ledger) -> bytes:

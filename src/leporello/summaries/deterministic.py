@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import common_folder, one_line
+from leporello.ledger.days import day_before, told_with_day
 from leporello.ledger.importance import LINE_OVERHEAD
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.ranking import RankedUnit, Ranking, is_talk
@@ -405,7 +406,7 @@ def _split(pick: Pick, ledger: Ledger, with_decisions: bool, read: str) -> Hando
     told = {(decision.unit.number, decision.unit.position) for decision in decided}
     told |= {(decision.unit.number, decision.reason.position) for decision in decided if decision.reason}
     made: dict[Section, list[HandoffLine]] = {Section.DECISIONS: list(map(_decision_line, decided))}
-    root = common_folder(ledger.files)
+    root, days = common_folder(ledger.files), sorted(ledger.days.items())
     words = frozenset(read.split())
     for number in _without_passed(pick, ledger):
         left = [unit for unit in pick.units[number] if (number, unit.position) not in told]
@@ -414,8 +415,10 @@ def _split(pick: Pick, ledger: Ledger, with_decisions: bool, read: str) -> Hando
         kept = _without_lead_ins(left)
         if not kept:
             continue
-        body = Pick({number: kept}).text(number)
-        answers = ledger.facts[number].answers
+        facts = ledger.facts[number]
+        body, answers = Pick({number: kept}).text(number), facts.answers
+        if answers is None:
+            body = told_with_day(body, facts.day or day_before(number, days))
         if kept[0].role == "user":
             made.setdefault(Section.USER_SAID, []).append(HandoffLine(body, (number,), LineOrigin.USER))
         elif answers is not None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import CallFacts
+from leporello.ledger.days import split_stamp
 from leporello.ledger.facts import MessageFacts, scored_units
 from leporello.ledger.importance import Source
 from leporello.ledger.ledger import Action, Ask, Ledger, Pinned, Rule
@@ -146,11 +147,15 @@ def _inherit_index(
 
 def _put(ledger: Ledger, number: int, pieces: list[tuple[str, str]], heading: str) -> None:
     role = pieces[0][0]
+    day = ""
+    if role != "tool":
+        day, told = split_stamp(pieces[0][1])
+        pieces[0] = (role, told)
     units = [(text, position) for position, (_, text) in enumerate(pieces)]
     name, _, target = heading.partition(": ")
     call = CallFacts(name or "tool", "other", "", target, "") if role == "tool" else None
     source = Source(role, sum(len(text) for text, _ in units), len(units))
     known = ledger.facts.get(number, MessageFacts(""))
     scored = scored_units(ledger.vocabulary, source, units)
-    ledger.facts[number] = replace(known, role=role, units=scored, answers=known.answers or call)
+    ledger.facts[number] = replace(known, role=role, units=scored, answers=known.answers or call, day=day or known.day)
     ledger.stated.set(number, (text for _, text in pieces))
