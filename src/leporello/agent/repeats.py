@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from msgspec import Struct, field
 
+from leporello.agent.polls import is_under_way
 from leporello.lazy_regex import lazy_regex
 from leporello.messages import ToolCall, parse_json
 from leporello.tools.base import ToolResult
@@ -56,17 +57,6 @@ _CHANGES = lazy_regex(
     r"|cargo add|make|install|checkout|switch|reset|restore|merge|rebase|pull|apply|stash|restart|up|run|exec)\b"
 )
 """Words of commands that may change what fails."""
-_UNDER_WAY = lazy_regex(
-    r"\b(?:pending|queued|scheduled|waiting|running|processing|starting|creating|building|deploying|provisioning"
-    r"|initiali[sz]ing|installing|downloading|uploading|pulling|loading|booting|syncing|in[ _-]?progress|0/\d)\b",
-    re.IGNORECASE,
-)
-_NOT_YET = lazy_regex(
-    r"\b(?:connection refused|no response|(?:not|n't) (?:yet )?(?:ready|available|up|running)|unavailable"
-    r"|(?:is )?starting up|try again)\b",
-    re.IGNORECASE,
-)
-LONGEST_STATE = 2_000  # of characters: what tells a state is short
 _SILENT = ("", "(no output)")
 _TEMPORARY = lazy_regex(r"/(?:var/)?tmp/[^\s'\":,)]+|\btmp[\w.]{4,}")
 # What a clock, a process table or a generator of ids says differs from one run to the next.
@@ -102,7 +92,7 @@ class _Digests(Struct, frozen=True):
     is_silent: bool
     failed: bool
     under_way: bool
-    """It says that something goes on, or is not there yet."""
+    """It looked at something that goes on, or is not there yet."""
     told: tuple[int, ...]
     """All numbers in what it said."""
     complaint: tuple[str, ...]
@@ -316,16 +306,10 @@ def _digests(call: ToolCall, result: ToolResult) -> _Digests:
         may_change=not _failed(result) and (_is_write(result) or _CHANGES.search(arguments) is not None),
         is_silent=result.text.strip() in _SILENT,
         failed=_failed(result),
-        under_way=_is_under_way(result),
+        under_way=is_under_way(call, result, failed=_failed(result)),
         told=tuple(map(int, _NUMBERS.findall(_NOISE.sub("", text))[:MOST_WORDS])),
         complaint=tuple(sorted(f"!{word}" for word in words)[:MOST_WORDS]) if _failed(result) else (),
     )
-
-
-def _is_under_way(result: ToolResult) -> bool:
-    if len(result.text) > LONGEST_STATE:
-        return False
-    return (_NOT_YET if _failed(result) else _UNDER_WAY).search(result.text) is not None
 
 
 def _is_write(result: ToolResult) -> bool:
