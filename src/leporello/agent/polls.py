@@ -78,7 +78,7 @@ _ONE_JOB = lazy_regex(
 )
 _LOG = lazy_regex(r"\.(?:log|out|err)\b|\b(?:log|nohup|syslog|messages)\b|/logs?/", re.IGNORECASE)
 _NAME_WORDS = lazy_regex(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_TOOL_LOOKS = _STATES | frozenset("check checks job jobs output monitor sleep".split())
+_TOOL_LOOKS = _STATES | frozenset("check checks job jobs output monitor sleep receive listen".split())
 _TOOL_WORKS = frozenset(
     "read write edit patch search find grep glob file files git create update set delete add start run list".split()
 )
@@ -93,13 +93,19 @@ def is_under_way(call: ToolCall, result: ToolResult, *, failed: bool) -> bool:
     """
     if len(result.text) > LONGEST_STATE:
         return False
-    command = _command(parse_json(call.arguments))
     if failed:
+        command = _command(parse_json(call.arguments))
         return bool(command) and _looks(command, _PROBES) and _NOT_YET.search(result.text) is not None
-    if not (_looks(command) if command else _is_status_tool(call.name)):
+    if not asks_state(call):
         return False
     told = result.status.partition("\n")[0] + "\n" + result.text
     return _UNDER_WAY.search(_SETTLED.sub(" ", told)) is not None
+
+
+def asks_state(call: ToolCall) -> bool:
+    """Whether a call asks for a state, or waits for one, and does nothing besides."""
+    command = _command(parse_json(call.arguments))
+    return _looks(command) if command else _is_status_tool(call.name)
 
 
 def _command(given: Any) -> str:
