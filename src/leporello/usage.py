@@ -12,6 +12,7 @@ from dataclasses import asdict, astuple, dataclass
 from operator import add
 from typing import Any
 
+LEAST_SHOWN = 0.0001  # dollars
 MOST_TOKENS = 10**12
 """What a server may say of one call; more is nonsense, and would not fit into the counters."""
 
@@ -155,7 +156,12 @@ def _count(fields: Mapping[str, Any], key: str) -> int:
 
 
 def money(dollars: float) -> str:
-    """US dollars with as many digits as matter: `$0.0022`, `$4.02`, `$1,234`."""
+    """US dollars with as many digits as matter: `$0.0022`, `$4.02`, `$1,234`, `-$1.23`, `under $0.0001`."""
+    if dollars < 0:
+        amount = money(-dollars)
+        return f"-{amount}" if amount.startswith("$") else "$0.00"
+    if 0 < dollars < LEAST_SHOWN:
+        return f"under ${LEAST_SHOWN}"
     if dollars >= 100:
         return f"${dollars:,.0f}"
-    return f"${dollars:.2f}" if dollars >= 0.0995 or dollars == 0 else f"${dollars:.4f}".rstrip("0")
+    return f"${abs(dollars):.2f}" if dollars >= 0.0995 or dollars == 0 else f"${dollars:.4f}".rstrip("0")

@@ -20,7 +20,8 @@ WORDS = (
 
 def ran(command: str, text: str = "(no output)", code: int = 0, seconds: float = 0.2) -> Row:
     made = ToolCall("c", "terminal", json.dumps({"command": command}), 0)
-    return made, ToolResult(text, details={"exit_code": code}, status=f"exit code {code}"), seconds
+    details = {"command": command, "exit_code": code, "bytes": len(text), "seconds": seconds}
+    return made, ToolResult(text, details=details, status=f"exit code {code}"), seconds
 
 
 def used(tool: str, text: str, error: bool = False, seconds: float = 0.2, **arguments: Any) -> Row:
@@ -49,6 +50,15 @@ def word(number: int) -> str:
 
 
 REFUSED = "curl: (7) Failed to connect to localhost port {}: Connection refused"
+
+CHECKS = (
+    ran("ruff format", "1 file left unchanged"),
+    ran("ruff check", "All checks passed!"),
+    ran("mypy src", "Success: no issues found"),
+    ran("pytest -q", "12 passed"),
+    ran("git status --short", " M a.py"),
+)
+SOURCE = "def start():\n    loading = True\n    return 'installing'  # pending, running"
 
 HONEST: dict[str, list[Row]] = {
     "ports that nobody listens on": each(
@@ -119,6 +129,83 @@ HONEST: dict[str, list[Row]] = {
     "old branches that are deleted": each(
         20, lambda n: ran(f"git branch -d old-{n}", f"error: the branch 'old-{n}' is not fully merged", 1)
     ),
+    "files changed by the same command": each(30, lambda n: ran(f"sed -i 's/foo/bar/' src/{word(n)}.py")),
+    "a bisection by git, each half bad": each(
+        16,
+        lambda n: (
+            ran("git bisect bad", f"Bisecting: {2 ** (16 - n)} revisions left to test\n[{n * 7919:040x}] {word(n)}"),
+            ran("make test", "FAIL total", 2),
+        ),
+    ),
+    "a log, page by page": each(
+        60,
+        lambda n: used("read_file", "\n".join(f"GET /{word(n * 9 + k)} 200" for k in range(9)), path="a.log", offset=n),
+    ),
+    "a listing, page by page": each(
+        40, lambda n: ran(f"sed -n '{n * 90 + 1},{n * 90 + 90}p' big.py", f"{word(n)} = {word(n * 3)}({n})")
+    ),
+    "a deployment, polled with a sleep": each(
+        40, lambda n: ran("sleep 30 && kubectl rollout status deploy/web", "Waiting: 1 of 3 are available", 0, 30.5)
+    ),
+    "a deployment, polled with sleeps too short to count": each(
+        20, lambda n: ran("sleep 3; curl -s https://x.example/deploy/status", '{"state":"deploying"}', 0, 3.2)
+    ),
+    "containers until one is healthy": each(12, lambda n: ran("docker ps", f"web  Up {n} seconds (health: starting)")),
+    "a tool that waits": each(40, lambda n: used("wait_for_task", "running", seconds=10.0, id="t1")),
+    "a log that grows": each(25, lambda n: ran("tail -n 3 train.log", f"epoch {n} loss 0.{900 - n * 17}")),
+    "errors fixed one by one": each(
+        30, lambda n: (wrote("a.py", f"{word(n)} = {word(n + 1)}"), ran("pytest -q", f"{40 - n} failed: {word(n)}", 1))
+    ),
+    "five checks after each edit": each(15, lambda n: (wrote(f"{word(n)}.py", f"{word(n)} {word(n + 3)}"), *CHECKS)),
+    "five checks after each change by a command": each(
+        15, lambda n: (ran(f"sed -i s/{word(n)}/{word(n + 2)}/ a.py"), *CHECKS)
+    ),
+    "five checks after each new number": each(15, lambda n: (wrote("conf.ini", f"workers = {n}"), *CHECKS)),
+    "a restart and a look after each change": each(
+        15,
+        lambda n: (
+            wrote("conf.ini", f"workers = {n}"),
+            ran("systemctl restart app"),
+            ran("curl -s localhost:8080/health", "ok"),
+        ),
+    ),
+    "an image built, started and tried after each change": each(
+        12,
+        lambda n: (
+            wrote("app.py", f"{word(n)} {word(n + 1)}"),
+            ran("docker build -q ."),
+            ran("docker compose up -d", "Started"),
+            ran("sleep 2; curl -s localhost/health", "ok", 0, 2.1),
+            ran("./smoke", "all fine"),
+        ),
+    ),
+    "a linter that has nothing to say": each(40, lambda n: (wrote(f"{word(n)}.ts", word(n + 3)), ran("npx eslint ."))),
+    "pushes that a hook rejects": each(
+        12, lambda n: (wrote("ci.yml", word(n)), ran("git push", "remote: rejected by hook", 1))
+    ),
+    "commits, each looked at": each(
+        20, lambda n: (ran(f"git commit -qam 'step {word(n)}'"), ran("git status --short"))
+    ),
+    "a limit of requests, waited for": each(
+        15,
+        lambda n: (
+            used("fetch", "Error: 429 too many requests, retry after 20 s", True, url="https://a.example/x"),
+            ran("sleep 20", seconds=20.0),
+        ),
+    ),
+    "numbered downloads": each(50, lambda n: ran(f"curl -sO https://a.example/part{n:03}.zip")),
+    "photos that get names": each(40, lambda n: ran(f"mv IMG_{n:04}.jpg trip-{n:02}.jpg")),
+    "issues that are closed": each(30, lambda n: ran(f"gh issue close {100 + n}", f"Closed issue #{100 + n}")),
+    "customers without an order": each(
+        30, lambda n: used("sql", "(0 rows)", query=f"select * from orders where customer = '{word(n)}'")
+    ),
+    "seeds that take a while": each(
+        20, lambda n: ran(f"python train.py --seed {n}", f"loss 0.{n * 37 % 1000:03}", 0, 40.0)
+    ),
+    "a slow test made again to see whether it is flaky": each(15, lambda n: ran("make e2e", "1 passed", 0, 60.0)),
+    "a file read again after each edit": each(
+        25, lambda n: (used("read_file", f"v{n} {word(n)}", path="a.py"), wrote("a.py", word(n + 1)))
+    ),
 }
 """Each goes on to its end."""
 
@@ -154,6 +241,42 @@ LOOPS: dict[str, Callable[[int], Row | Iterable[Row]]] = {
     "the clock": lambda n: ran("date", f"Mon Nov 16 19:{n % 60:02}:36 UTC 2026"),
     "edits that change nothing": lambda n: wrote("a.txt", f"attempt {n}"),
     "undo and redo": lambda n: (wrote("a.txt", "one"), wrote("a.txt", "two"))[n % 2],
+    "a file that says loading": lambda n: used("read_file", SOURCE, path="a.py"),
+    "a search that finds running": lambda n: ran("grep -rn running src", "src/a.py:3: state = 'running'"),
+    "an edit that says installing": lambda n: used("patch", "Patched: installing", path="a.py", old="x", new="y"),
+    "an installation that cannot reach its server": lambda n: ran("npm install", "unavailable, try again", 1),
+    "a page that is loading": lambda n: ran("curl -s https://a.example/", "<title>Loading</title> please wait"),
+    "a growing argument": lambda n: used("search_files", "(no hits)", query="parser " + "x" * n),
+    "the same text in files of ever new names": lambda n: wrote(f"notes_{word(n)}.md", "# Plan\nTODO"),
+    "copies under ever new names": lambda n: ran(f"cp a.py {word(n)}.py"),
+    "a file renamed back and forth": lambda n: ran("mv a.py b.py" if n % 2 else "mv b.py a.py"),
+    "work put aside and taken up": lambda n: ran("git stash" if n % 2 else "git stash pop"),
+    "ranges that overlap": lambda n: used(
+        "read_file", "\n".join(f"line {word(n * 7 % 40 + k)}" for k in range(20)), path="a.py", offset=n * 7 % 40
+    ),
+    "six pages in a circle": lambda n: used("read_file", f"page {word(n % 6)}", path="a.py", offset=n % 6 * 20),
+    "twenty files in a circle": lambda n: ran(f"cat {word(n % 20)}.md", f"{word(n % 20 + 40)} {word(n % 20 + 80)}"),
+    "a failing edit and the file again": lambda n: (
+        used("patch", "Error: the old text was not found in a.py.", True, path="a.py", old=word(n)),
+        used("read_file", SOURCE, path="a.py"),
+    ),
+    "a search with synonyms": lambda n: used("web_search", '{"results": []}', query=f"how to {word(n)}"),
+    "apologies": lambda n: ran(f"echo 'Sorry, I will {word(n)} now'", f"Sorry, I will {word(n)} now"),
+    "thoughts that are noted": lambda n: used("think", "Your thought was noted.", thought=f"I must {word(n)}"),
+    "thoughts written down": lambda n: ran(f"echo '{word(n)} {word(n + 3)}' >> notes.txt"),
+    "a list of tasks written again": lambda n: used("todo_write", "Updated.", todos=["a", "b"]),
+    "a poll that never ends": lambda n: ran("sleep 10; kubectl get pods", "web-1 0/1 Pending 0", 0, 10.2),
+    "a poll whose age goes on": lambda n: ran("kubectl get pods", f"web-1 0/1 Pending 0 {n}m"),
+    "an agent with the same task": lambda n: used("delegate", "I could not finish.", seconds=20.0, task="deploy"),
+    "an agent with the task in other words": lambda n: used(
+        "delegate", "I could not finish.", seconds=20.0, task=f"deploy, {word(n)}"
+    ),
+    "two agents that send one to the other": lambda n: used("delegate", f"Ask {(n + 1) % 2}.", to=n % 2),
+    "edited and reverted, with a test between": lambda n: (
+        wrote("a.py", f"x = {'one' if n % 2 else 'two'}"),
+        ran("pytest -q", "1 failed: x is wrong", 1),
+    ),
+    "a slow build of what is built": lambda n: ran("npm run build", "up to date", 0, 8.0),
 }
 """Each goes on for ever."""
 

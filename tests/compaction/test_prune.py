@@ -14,6 +14,7 @@ from leporello.compaction.prune import (
     LONG_ARGUMENT_CHARS,
     OMITTED_KEY,
     clipped,
+    is_shortened,
     pointer,
     repair_arguments,
     result_bodies,
@@ -138,6 +139,38 @@ def test_a_cut_text_keeps_two_thirds_at_its_beginning() -> None:
     shown = clipped({"role": "user", "content": "a" * 60 + "b" * 60}, 30)["content"]
     assert shown == "a" * 20 + f"\n{CUT_MARK.strip()}\n" + "b" * 10
     assert clipped({"role": "user", "content": "a" * 30}, 30)["content"] == "a" * 30
+
+
+def assistant(text: str) -> dict:
+    return {"role": "assistant", "content": text}
+
+
+def test_only_what_was_cut_counts_as_shortened() -> None:
+    """Not a text in which its writer left something out; the one cut is known again in a list from a host too."""
+    texts = [f"Part {k} of the survey, with " + "many words and " * k for k in range(40, 90)]
+    for text in texts:
+        for room in (200, 598, 599, 600, 1_201):
+            if len(text) <= room:
+                continue
+            cut = clipped(assistant(text), room)
+            assert is_shortened(cut, 4)
+            assert is_shortened(assistant(cut["content"].strip()), 4)
+            picture = {"type": "image_url", "image_url": {"url": "data:x"}}
+            parts = [{"type": "text", "text": text}, picture]
+            assert is_shortened(clipped({"role": "assistant", "content": parts}, room), 4)
+            assert is_shortened(clipped(cut, room // 2), 4)
+            assert not is_shortened({**cut, "role": "user"}, 4)
+    quoted = [
+        "The file begins so:\n\n    import os\n[…]\nand ends with `main()`.",
+        f"{texts[0]}\n[…]\n{texts[1]}",
+        f"{texts[0]}\n[…]\n{texts[1]}\n[…]\n{texts[2]}",
+        "[…]\nas I said",
+        "\n[…]\n",
+        "as I said\n[…]\n",
+        f"Short.\n[…]\n{texts[3]}",
+        f"{texts[3]}\n[…]\nThat is all.",
+    ]
+    assert not any(is_shortened(assistant(text), 4) for text in quoted)
 
 
 def test_a_cut_message_keeps_its_other_parts() -> None:

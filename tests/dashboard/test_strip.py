@@ -141,6 +141,15 @@ def test_numbers_are_short_and_right() -> None:
     assert [money(n) for n in (0, 0.0022, 0.15, 4.02, 1234.5)] == ["$0.00", "$0.0022", "$0.15", "$4.02", "$1,234"]
 
 
+def test_amounts_too_small_to_show_and_negative_ones() -> None:
+    tiny = (1e-8, 0.00004, 0.00009, 1e-300)
+    assert {money(n) for n in tiny} == {"under $0.0001"}
+    assert {money(-n) for n in (0.0, *tiny)} == {"$0.00"}
+    assert [money(n) for n in (-0.002, -0.05, -1.234, -1234.5)] == ["-$0.002", "-$0.05", "-$1.23", "-$1,234"]
+    assert [money(n) for n in (0.0001, 0.01, 0.0994)] == ["$0.0001", "$0.01", "$0.0994"]
+    assert not any(money(1.37**power).endswith(".") for power in range(-120, 60))
+
+
 @given(st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**6), st.floats(0, 1e5)), max_size=150))
 def test_charts_hold_what_their_tables_say(figures: list[tuple[int, int, float]]) -> None:
     """Bars stay inside the chart, in as many as can be told apart; the table adds up to the whole."""

@@ -53,7 +53,7 @@ def test_arguments_stay_json_objects(messages: list[Message], window: int) -> No
 @pytest.mark.fault(
     "cut text leaves no mark",
     "compaction/prune.py",
-    old='cut = clean[:front] + f"\\n{CUT_MARK.strip()}\\n" + clean[-max(1, max_chars - front) :]',
+    old="cut = clean[:front] + _CUT_LINE + clean[-max(1, max_chars - front) :]",
     new="cut = clean[:front] + clean[-max(1, max_chars - front) :]",
 )
 @given(

@@ -180,5 +180,49 @@ def test_the_question_itself_stands_behind_its_answer(messages: list[dict[str, A
     assert asked in [window.text for window in about_user[:2]]
 
 
+ASKED = "On which port does the staging server of the team listen?"
+
+
+@pytest.mark.parametrize(
+    ("said", "query"),
+    [
+        (f"{ASKED} 5433.", ASKED),
+        (f"{ASKED} Yes.", ASKED),
+        (f"{ASKED}\nIt is heron, write it down.", ASKED),
+        (f"{ASKED}\nOn the port of the team.", ASKED),
+        ("Is it true that the staging server of the team listens on port 5433?", ASKED),
+        ("The staging server of the team listens on 5433, ok?", ASKED),
+        ("The staging server of the team listens on the port heron, right?", ASKED),
+        ("The staging server of the team listens on a port.", ASKED),
+        ("Auf welchem Port lauscht der Testserver? Auf 7.", "Auf welchem Port lauscht der Testserver?"),
+        ("预发布服务器监听哪个端口？五四三三", "预发布服务器监听哪个端口？"),
+    ],
+)
+def test_who_asks_and_says_more_is_found_first(said: str, query: str) -> None:
+    """The question's words with a fact beside them, whatever sentence it stands in, may be the answer."""
+    noise = [assistant(f"Module {k} of the importer is tidy, the server is next.") for k in range(30)]
+    windows = MemoryRecall([*noise, user(said), *noise]).search(RecallQuery(query))
+    assert windows[0].message == len(noise) + 1
+
+
+@pytest.mark.parametrize(
+    ("said", "query"),
+    [
+        (ASKED, ASKED),
+        ("which port does the staging server listen on", "Which port does the staging server listen on?"),
+        (f"Hi! {ASKED} Thank you.", ASKED),
+        (f"**{ASKED}**", ASKED),
+        ("Hallo, auf welchem Port lauscht der Testserver bitte? Danke!", "Auf welchem Port lauscht der Testserver?"),
+        ("请问预发布服务器监听哪个端口？谢谢", "预发布服务器监听哪个端口？"),
+    ],
+)
+def test_who_only_asks_again_is_found_last(said: str, query: str) -> None:
+    texts = ("Der Testserver lauscht", "The staging server listens", "预发布服务器监听")
+    answers = [assistant(f"{text}, part {k}") for text in texts for k in range(9)]
+    windows = MemoryRecall([*answers, user(said), *answers]).search(RecallQuery(query))
+    asking = next(window for window in windows if window.role == "user")
+    assert asking.score == min(window.score for window in windows) < windows[0].score
+
+
 def test_all_tools_that_search_are_known() -> None:
     assert SEARCH_TOOLS == TOOL_NAMES

@@ -1,10 +1,10 @@
 """Recognises a model that goes round in circles: calls of this turn are made again and bring what they brought.
 
 Two counts. Repeats in a row are the quick sign: the same call, or one alike, with the same result. One under a new
-number (the next port, the next file), and a look at what is still under way, count little: honest work does that. The
-other asks only whether calls still bring anything that is not known yet, whatever they are: a search under ever new
-words, pages behind the last one, a file that is written anew with the same text. It takes longer, and what waits costs
-it little.
+number (the next port, the next file), a look at what is still under way, and the first check after each change count
+little: honest work does that. The other asks only whether calls still bring anything that is not known yet, whatever
+they are: a search under ever new words, pages behind the last one, a file that is written anew with the same text. It
+takes longer, and what waits costs it little.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, Self
 
 from msgspec import Struct, field
 
+from leporello.agent.polls import asks_state, is_under_way
 from leporello.lazy_regex import lazy_regex
 from leporello.messages import ToolCall, parse_json
 from leporello.tools.base import ToolResult
@@ -34,6 +35,8 @@ ALIKE = 0.5  # what a call counts that is only alike: the same but for numbers, 
 SWEPT = 0.1  # the same call under a new number, as when ports or files are gone through one by one
 MOVED = 0.1  # the same call, and a number in what it brought went on by more than a count of the calls would
 POLLED = 0.2  # a look at something that is still under way
+RECHECKED = 0.2  # the first time that a call is made again after something was changed: tests, linters, a restart
+SLOW = 0.25  # a call that took long and brought the same, though it waited for nothing: an agent that is asked again
 FUTILE_TELL, FUTILE_STOP = 12, 16  # the same failures of one call, whatever stands between, while nothing is changed
 LEAST_NEW = 2  # words that a failure must have beyond those of earlier ones to be another
 LEAST_TOLD = 12  # letters a failure must have to be known again by its words alone; `(no output)` says nothing
@@ -53,20 +56,10 @@ _SLEEPS = lazy_regex(r"(?<![\w-])(?:sleep|Start-Sleep|until)\b")
 """A command that waits before it looks: what it finds may still be a failure."""
 _CHANGES = lazy_regex(
     r">(?!&)|\b(?:sed -i|perl -p?i|mv|cp|rm|ln|tee|patch|chmod|chown|mkdir|touch|kill|export|unset|npm|pip|apt|brew"
-    r"|cargo add|make|install|checkout|switch|reset|restore|merge|rebase|pull|apply|stash|restart|up|run|exec)\b"
+    r"|bisect|cherry-pick|revert|commit|cargo add|make|install|checkout|switch|reset|restore"
+    r"|merge|rebase|pull|apply|stash|restart|up|run|exec)\b"
 )
 """Words of commands that may change what fails."""
-_UNDER_WAY = lazy_regex(
-    r"\b(?:pending|queued|scheduled|waiting|running|processing|starting|creating|building|deploying|provisioning"
-    r"|initiali[sz]ing|installing|downloading|uploading|pulling|loading|booting|syncing|in[ _-]?progress|0/\d)\b",
-    re.IGNORECASE,
-)
-_NOT_YET = lazy_regex(
-    r"\b(?:connection refused|no response|(?:not|n't) (?:yet )?(?:ready|available|up|running)|unavailable"
-    r"|(?:is )?starting up|try again)\b",
-    re.IGNORECASE,
-)
-LONGEST_STATE = 2_000  # of characters: what tells a state is short
 _SILENT = ("", "(no output)")
 _TEMPORARY = lazy_regex(r"/(?:var/)?tmp/[^\s'\":,)]+|\btmp[\w.]{4,}")
 # What a clock, a process table or a generator of ids says differs from one run to the next.
@@ -96,13 +89,15 @@ class _Digests(Struct, frozen=True):
     """The same with its numbers; those that count what was given are given too."""
     is_echo: bool
     """It said something, and nothing but what it was given."""
+    waits: bool
+    """It slept, or asked for a state: what it took long for came from elsewhere."""
     writes: bool
     may_change: bool
     """It changed a file, or it is a command that may have."""
     is_silent: bool
     failed: bool
     under_way: bool
-    """It says that something goes on, or is not there yet."""
+    """It looked at something that goes on, or is not there yet."""
     told: tuple[int, ...]
     """All numbers in what it said."""
     complaint: tuple[str, ...]
@@ -128,6 +123,8 @@ class Repeats(Struct):
     """Whether the last call changed a file."""
     _told: tuple[int, ...] = ()
     _polls: bool = False
+    _since: dict[str, None] | None = None
+    """The calls since something was changed last; None before that."""
 
     def note(self, call: ToolCall, result: ToolResult, seconds: float) -> bool:
         """Take in one call; whether it was a repeat."""
@@ -136,25 +133,30 @@ class Repeats(Struct):
         known, near = found.same in self._seen, any(digest in self._seen for digest in found.alike)
         is_news = self._is_news(found)
         is_swept = found.form in self._seen and found.asked not in self._seen
-        share = self._share(found, known, is_swept)
+        share = self._share(found, known, is_swept, waited)
         self._count_stale(found, is_news, waited, known, is_swept)
         self._count_futile(found, waited)
+        self._note_change(found, known)
         self._remember(found)
         self._last, self._waited, self._changed = found.asked, waited, found.writes and is_news
         self._told = found.told
-        if waited or not (known or near):
+        if (waited and (found.waits or not known)) or not (known or near):
             self.in_a_row, self.told = 0, self.told and (self.stale >= STALE_TELL or self._most_futile >= FUTILE_TELL)
             return False
         self._polls = found.under_way
         self.in_a_row += share
         return known
 
-    def _share(self, found: _Digests, known: bool, is_swept: bool) -> float:
+    def _share(self, found: _Digests, known: bool, is_swept: bool, waited: bool) -> float:
         """What a call counts in a row of repeats, if it is one."""
         if is_swept:
             return SWEPT
         if found.under_way:
             return POLLED
+        if self._is_recheck(found):
+            return RECHECKED
+        if waited:
+            return SLOW
         if known or found.asked == self._last:
             steps = (abs(new - old) for new, old in zip(found.told, self._told, strict=False))
             moved = not known and not found.failed and len(found.told) == len(self._told) and max(steps, default=0) > 1
@@ -175,6 +177,18 @@ class Repeats(Struct):
             if len(self.futile) > MOST_FAILING:
                 del self.futile[next(iter(self.futile))]
 
+    def _is_recheck(self, found: _Digests) -> bool:
+        return self._since is not None and found.asked not in self._since
+
+    def _note_change(self, found: _Digests, known: bool) -> None:
+        """What is changed in a way that it was not before may change what any call brings."""
+        if found.may_change and not known:
+            self._since = {found.asked: None}
+        elif self._since is not None:
+            self._since[found.asked] = None
+            if len(self._since) > MOST_FAILING:
+                del self._since[next(iter(self._since))]
+
     def _is_news(self, found: _Digests) -> bool:
         new = sum(word not in self._seen for word in found.complaint)
         return found.words not in self._seen and (not found.complaint or new >= LEAST_NEW)
@@ -183,7 +197,7 @@ class Repeats(Struct):
         if is_news and (waited or found.asked != self._last):
             # What is written is no news by itself; it may bring some.
             self.stale = self.stale if found.writes else 0
-        elif self._changed and not found.writes and not is_news:
+        elif (self._changed or (known and self._is_recheck(found))) and not found.writes and not is_news:
             self.stale += STALE_FAILURE if found.failed else 0
         elif waited:
             self.stale += STALE_WAIT
@@ -254,6 +268,7 @@ class Repeats(Struct):
             "changed": self._changed,
             "told_numbers": list(self._told),
             "polls": self._polls,
+            "since": None if self._since is None else list(self._since),
         }
 
     @classmethod
@@ -270,7 +285,9 @@ class Repeats(Struct):
         futile = {str(k): n for k, n in failing.items() if isinstance(n, int)} if isinstance(failing, dict) else {}
         numbers = kept.get("told_numbers")
         told = tuple(n for n in numbers if isinstance(n, int)) if isinstance(numbers, list) else ()
-        return cls(seen, row, bool(kept.get("told")), stale, futile, last, waited, changed, told, polls)
+        made = kept.get("since")
+        since = dict.fromkeys(map(str, made)) if isinstance(made, list) else None
+        return cls(seen, row, bool(kept.get("told")), stale, futile, last, waited, changed, told, polls, since)
 
 
 def _failed(result: ToolResult) -> bool:
@@ -302,7 +319,9 @@ def _digests(call: ToolCall, result: ToolResult) -> _Digests:
         alike = [_hash("", *sorted(told))] if sum(map(len, told)) >= LEAST_TOLD else []
         alike.append(_hash(call.name, _ASSIGNED.sub("", form), bare, "assigned"))
         alike += [_hash(call.name, form, bare), _hash(call.name, form, "failed")]
-    words, numbers = _wrote(arguments, form) if _is_write(result) else _brought(text, bare, f"{call.name} {arguments}")
+    words, numbers = (
+        _wrote(given, arguments, form) if _is_write(result) else _brought(text, bare, f"{call.name} {arguments}")
+    )
     path = str(given.get("path", "")) if isinstance(given, dict) and _is_write(result) else ""
     return _Digests(
         asked=_hash(call.name, path or arguments),
@@ -312,30 +331,30 @@ def _digests(call: ToolCall, result: ToolResult) -> _Digests:
         words=_hash("words", *sorted(words)),
         numbers=_hash("numbers", *sorted(words), "", *sorted(numbers)),
         is_echo=not words and _WORDS.search(result.text) is not None and not _is_write(result),
+        waits=_SLEEPS.search(call.arguments) is not None or asks_state(call),
         writes=_is_write(result),
         may_change=not _failed(result) and (_is_write(result) or _CHANGES.search(arguments) is not None),
         is_silent=result.text.strip() in _SILENT,
         failed=_failed(result),
-        under_way=_is_under_way(result),
+        under_way=is_under_way(call, result, failed=_failed(result)),
         told=tuple(map(int, _NUMBERS.findall(_NOISE.sub("", text))[:MOST_WORDS])),
         complaint=tuple(sorted(f"!{word}" for word in words)[:MOST_WORDS]) if _failed(result) else (),
     )
 
 
-def _is_under_way(result: ToolResult) -> bool:
-    if len(result.text) > LONGEST_STATE:
-        return False
-    return (_NOT_YET if _failed(result) else _UNDER_WAY).search(result.text) is not None
-
-
 def _is_write(result: ToolResult) -> bool:
     """Whether a tool says that it changed a file."""
-    return not _failed(result) and not {"bytes", "paths", "changed"}.isdisjoint(result.details)
+    # A command has an exit code; its bytes are those that it printed.
+    told = result.details
+    has_changed = "exit_code" not in told and ("bytes" in told or "paths" in told or told.get("changed") is True)
+    return has_changed and not _failed(result)
 
 
-def _wrote(arguments: str, form: str) -> tuple[set[str], set[str]]:
-    """Words and numbers that a file got."""
-    return set(_WORDS.findall(form)), set(_NUMBERS.findall(arguments))
+def _wrote(given: Any, arguments: str, form: str) -> tuple[set[str], set[str]]:
+    """Words and numbers that a file got. The same text in a file of another name is no news."""
+    content = given.get("content") if isinstance(given, dict) else None
+    text = _NUMBERED.sub("0", content) if isinstance(content, str) else form
+    return set(_WORDS.findall(text)), set(_NUMBERS.findall(arguments))
 
 
 def _brought(text: str, bare: str, given: str) -> tuple[set[str], set[str]]:

@@ -32,6 +32,8 @@ from leporello.redact.messages import masked_arguments
 LONG_ARGUMENT_CHARS = 1_200
 MOST_NAMED = 3
 OMITTED_KEY = "_left_out"
+_CUT_LINE = f"\n{CUT_MARK.strip()}\n"
+MOST_TRIMMED = 4  # blanks that a host may have taken from the end of a clipped text
 IMAGE_NOTE = "[image of an earlier turn: "
 _WORDS = (PartKind.TEXT, PartKind.THINKING)
 _THINKING_KEYS = ("reasoning_content", "reasoning", "thinking_blocks", "reasoning_details", "provider_state")
@@ -58,8 +60,24 @@ def is_pointer(message: Message, number: int) -> bool:
 
 def is_shortened(message: Message, number: int) -> bool:
     """Whether a pointer or `clipped` shows a message: not all of its text is there."""
-    said_less = role_of(message) == "assistant" and f"\n{CUT_MARK.strip()}\n" in text_of(message)
-    return said_less or is_pointer(message, number)
+    return is_pointer(message, number) or (role_of(message) == "assistant" and _is_clipped(message))
+
+
+def _is_clipped(message: Message) -> bool:
+    """Whether a text is cut as `clipped` cuts it: with the mark behind two thirds of what is shown.
+
+    Who writes may leave something out too and mark it alike; such a line hardly ever stands in that very place. Views
+    that were stored before hold the same mark, and so do lists that a host brings back.
+    """
+    text = next((part.text for part in parts_of(message)), "")
+    shown = len(text) - len(_CUT_LINE)
+    places = {_front_of(shown + trimmed) for trimmed in range(MOST_TRIMMED + 1)}
+    return shown > 0 and any(text.startswith(_CUT_LINE, place) for place in places)
+
+
+def _front_of(max_chars: int) -> int:
+    """How many characters of a clipped text stand before the mark."""
+    return max(1, max_chars * 2 // 3)
 
 
 def without_images(message: Message) -> Message:
@@ -154,9 +172,9 @@ def clipped(message: Message, max_chars: int, *, answered: bool = True) -> Messa
     text = text_of(message)
     slim = {key: value for key, value in message.items() if not answered or key not in _THINKING_KEYS}
     if len(text) > max_chars:
-        front = max(1, max_chars * 2 // 3)
+        front = _front_of(max_chars)
         clean = redact(text)
-        cut = clean[:front] + f"\n{CUT_MARK.strip()}\n" + clean[-max(1, max_chars - front) :]
+        cut = clean[:front] + _CUT_LINE + clean[-max(1, max_chars - front) :]
         parts = parts_of(without_images(message))
         others = [part.raw for part in parts if part.kind not in _WORDS or part.text.startswith(IMAGE_NOTE)]
         slim["content"] = [{"type": "text", "text": cut}, *others] if others else cut

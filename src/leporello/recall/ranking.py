@@ -11,12 +11,15 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
+import re
 from collections import defaultdict
 from collections.abc import Callable, Container, Iterator, Sequence, Set
 from dataclasses import replace
 from typing import NamedTuple, TypeAlias
 
+from leporello.lazy_regex import lazy_regex
 from leporello.ledger.sentence_pieces import words_in
+from leporello.ledger.units import sentences_of
 from leporello.ledger.value_patterns import asks
 from leporello.recall.base import GAP, RecallQuery, Window
 from leporello.recall.chunks import Chunk, LineFeature, MemoryIndex
@@ -326,8 +329,15 @@ Count = Callable[[str], int]
 About = Callable[[int], str]
 """For an entry of a collection one line that says what it belongs to."""
 
-SAME_WORDS, SAME_SHARE = 2, 0.75
-"""So many words of a question, and this share of them, were asked for: it is the query over again."""
+SAME_WORDS = 2
+"""So many of its words at least must a question share with the query to be the query over again."""
+_NUMBER = lazy_regex(r"\d+")
+_COURTESY = lazy_regex(
+    r"\b(?:please|pls|thanks?(?: you)?|thx|hi|hello|hey|bitte|danke|hallo|merci|svp|s'il (?:vous|te) pla[iî]t|bonjour"
+    r"|gracias|por favor|hola|obrigad[oa]|grazie|per favore|ciao|спасибо|пожалуйста|привет)\b"
+    r"|谢谢|请问?|你好|ありがとう(?:ございます)?|お願いします|감사합니다|안녕하세요",
+    re.IGNORECASE,
+)
 FULL = 0.985
 """Of the budget: beyond it no shorter line is looked for."""
 _LINE_END = 1
@@ -353,25 +363,46 @@ def choose(
     asked = frozenset(words_in(query.text))
     windows = mark_superseded(sorted(packer.windows(), key=lambda window: -window.score), asked)
     if AnswerType.USER not in understand(query.text).wants:
-        windows = _questions_last(windows, asked)
+        windows = _questions_last(windows, packer.only_asking(query.text, asked))
     # Tokens of a whole may differ by a few from the sum over its lines; the promise is about the whole.
     while windows and count(render(windows)) > query.max_tokens:
         windows.pop()
     return windows
 
 
-def _questions_last(windows: Sequence[Window], asked: Set[str]) -> list[Window]:
-    """Where the user asked the same before, the question stands behind what answers it."""
+def _questions_last(windows: Sequence[Window], asking: Container[tuple[str, int]]) -> list[Window]:
+    """Where the user asked the same before and said no more, the question stands behind what answers it."""
     lowest = min((window.score for window in windows), default=0.0)
-    placed = [replace(window, score=lowest) if _asks_the_same(window, asked) else window for window in windows]
+    placed = [
+        replace(window, score=lowest)
+        if (window.conversation, window.message) in asking and not window.about
+        else window
+        for window in windows
+    ]
     return sorted(placed, key=lambda window: -window.score)
 
 
-def _asks_the_same(window: Window, asked: Set[str]) -> bool:
-    if window.role != "user" or not asks(window.text) or window.about:
+def _only_asks(text: str, query: str, asked: Set[str]) -> bool:
+    """Whether a message says nothing but the query's question: each sentence asks, with no word or number of its own.
+
+    A word more may be the answer ("Is it on heron?"), and so may a sentence without one ("Yes.", "It is 7.").
+    """
+    bare = _COURTESY.sub(" ", text)
+    words = frozenset(words_in(bare))
+    if (
+        len(words) < SAME_WORDS
+        or not words <= asked
+        or not frozenset(_NUMBER.findall(text)).issubset(_NUMBER.findall(query))
+    ):
         return False
-    words = frozenset(words_in(window.text))
-    return len(words & asked) >= max(SAME_WORDS, SAME_SHARE * len(words))
+    return all(
+        asks(sentence) and "?" not in sentence[:-1] for sentence in map(_without_marks, sentences_of(bare)) if sentence
+    )
+
+
+def _without_marks(sentence: str) -> str:
+    """A sentence without the blanks and marks around it, those that ask aside."""
+    return sentence.strip(" \t,;:.!-–—*_>\"'“”„«»()[]…")
 
 
 class _Packer:
@@ -428,6 +459,15 @@ class _Packer:
 
     def windows(self) -> list[Window]:
         return [self._window(place, lines) for place, lines in self._chosen.items()]
+
+    def only_asking(self, query: str, asked: Set[str]) -> frozenset[tuple[str, int]]:
+        """Conversation and number of each message that only asks the query again, of those that are shown."""
+        entries = (self._collection.entries[place] for place in self._chosen)
+        return frozenset(
+            (entry.origin.conversation, entry.message)
+            for entry in entries
+            if entry.passage.role == "user" and _only_asks("\n".join(entry.passage.lines), query, asked)
+        )
 
     def _window(self, place: int, lines: dict[int, float]) -> Window:
         entry = self._collection.entries[place]
