@@ -152,9 +152,12 @@ class _Message:
             return
         looked_at = min(span.end, begin + _PARTS_LOOKED_AT)
         pieces = [_pieces(self.parts[place]) for place in range(begin, looked_at)]
-        if _is_request(introduction) and not any(map(_tells, chain.from_iterable(pieces))):
-            return
         if sum(map(len, pieces)) < _LEAST_BELOW:
+            return
+        if not _is_request(introduction):
+            yield span
+            return
+        if phrases.TASK.search(introduction) or not any(map(_tells, chain.from_iterable(pieces))):
             return
         while len(pieces) > 1 and all(map(_is_rule, pieces[0])):
             # What is to be kept stands before the text that it is about.

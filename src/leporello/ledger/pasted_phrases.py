@@ -119,6 +119,13 @@ NO_NAMES = frozenset(
 )
 """Labels of a list of one's own."""
 MINE = lazy_regex(r"\b(?:my|mein\w{0,2}|mon|mes|mis?|meus?|minhas?)\b", re.IGNORECASE)
+TASK = lazy_regex(
+    r"""\b(?:fix|implement|build|refactor|debug|deploy|update|add|follow|against|behebe?|repariere?|implementier\w{1,2}|baue?
+      |implémente|répare|ajoute|arregla|implementa|añade|corrige[ ](?:le|el|o)[ ](?:bug|error|bogue)|aggiungi)\b
+    | почини|исправь[ ]ошибк|добавь|реализуй|修复|实现|添加|修正して|実装|고쳐|구현""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""Work on something else than the text that is named."""
 OF_HIMSELF = lazy_regex(r"\b(?:I|I['’]\w{1,2}|me|ich|mir|mich|je|j['’]\w|yo|eu|io)\b")
 MADE = lazy_regex(r"^\W{0,4}(?:please )?make (?:this|it|that) (?:more|less|sound|\w{3,12}er)\b", re.IGNORECASE)
 PROSE = lazy_regex(
@@ -189,6 +196,8 @@ RELATIVE = lazy_regex(
 OF_IT = lazy_regex(
     r"\W{0,2}(?:it|that|this|they|these|there|i|we|you|my|our|es|das|dies\w{0,2}|ich|wir|sie|c['’]|ce"
     r"|(?:il|elle)(?=[ ](?:est|faut|doit))|je|nous|notre|esto|es|está|yo|isso|é|eu|è|questo|это|он|она|я|мы|наш\w?)\b"
+    r"|(?:the|der|die|das|le|la|el|il|o|a)[ ](?:texts?|tone|audience|readers?|length|style|result|answer|translation"
+    r"|summary|spec|bug|issue|ton|stil|länge|leser|publikum|ziel|texte|longueur|lecteurs?|texto|tono|estilo|testo|tom)\b"
     r"|\W{0,2}(?:这|它|我|これ|それ|이|그)",
     re.IGNORECASE,
 )

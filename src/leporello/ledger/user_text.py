@@ -161,6 +161,8 @@ _LOOKED_AT = 20
 _ENOUGH = 100_000
 """Characters of one message that are looked at: a title is at its beginning, or it has none."""
 _TAG = lazy_regex(r"</?([A-Za-z][\w:.-]*)(?:\s[^<>\n]{0,200})?/?>")
+_OF_HOST = lazy_regex(r"(?:system|command|local-command|task|environment|ide|tool|bash|user)[_-]")
+"""Tags that hosts are known to put there: even one that is never closed says nothing of the user's."""
 _WORD = lazy_regex(r"[^\W\d_]{2}")
 
 
@@ -198,10 +200,10 @@ def says_something(words: str) -> bool:
         return True
     tags = [(tag[0].startswith("</"), tag[1]) for tag in _TAG.finditer(words)]
     closed = {name for closes, name in tags if closes}
-    return any(name not in closed or not _is_of_host(name) for _, name in tags)
+    return any(not (name in closed and _may_be_of_host(name)) and not _OF_HOST.match(name) for _, name in tags)
 
 
-def _is_of_host(name: str) -> bool:
+def _may_be_of_host(name: str) -> bool:
     return _is_machine_made(name) or CARRIES_WORDS.search(name) is not None
 
 
