@@ -17,6 +17,7 @@ TO_MACHINES = lazy_regex(
     | \b(?:note|attention|instructions?|message|hint|important)[ ](?:to|for)[ ]
       (?:(?:the[ ])?(?:ai\b|llms?\b|language[ ]models?)|(?:any|all|every)[ ](?:assistant|agent|model|bot|chatbot|reader)
       |(?:assistant|agent|model|bot|chatbot|reader)s\b)
+    | \b(?:attention|dear|hello|hey)[ ,:!]{1,2}(?:(?:all|any|every)[ ])?(?:ai\b|llms?\b|language[ ]models?)
     | \bif[ ]you[ ]are[ ](?:an?[ ])?(?:ai|llm|language[ ]model|assistant|agent|bot)\b
     | \b(?:hinweis|anweisung(?:en)?)[ ](?:an|für)[ ](?:die[ ]|alle[ ])?(?:ki|ai|assistent)
     | \b(?:note|instructions?)[ ](?:aux?|pour)[ ](?:les[ ]|l['’])?(?:ia|assistants?)\b
@@ -169,11 +170,11 @@ THIS_LAST = lazy_regex(
 BY_US = lazy_regex(
     r"""(?:\b(?:i|we|you|ich|wir|du|ihr|je|nous|tu|vous|yo|nosotros|tú|eu|nós|você|io|noi|я|мы|ты|вы|ik|wij|we|jag|vi)
       (?:['’](?:ve|d))?
-      (?:[ ](?:have|had|just|already|also|always|once|only|even
-        |hab\w{1,4}|hat\w{1,3}|dir|euch|ihnen|das|es|dies|schon
-        |ja|auch|bereits|vorhin|gestern|heute|immer|so|oben|te|le|la|l['’](?:ai|avons|as)|t['’]ai|vous|ai|as|avons|avez|déjà|lo
-        |ya|he|has|hemos|isso|já|ho|hai|abbiamo|già|ti|тебе|вам|это|уже|heb|hebt|je|har)){0,5}
-      |\bj['’](?:ai|avais)(?:[ ]déjà)?|\b(?:l['’])?(?:ho|abbiamo|hai)(?:[ ](?:già|appena))?|\b(?:he|hemos|has)(?:[ ]ya)?
+      (?:[ ](?:have|had|just|already|also|always|once|only|even|hab\w{1,4}|hat\w{1,3}|dir|euch|ihnen|das|es|dies
+        |schon|ja|auch
+        |bereits|vorhin|gestern|heute|immer|so|oben|te|le|la|l['’](?:ai|avons|as)|t['’]ai|vous|ai|as|avons|avez|déjà|lo|ya
+        |isso|já|ho|hai|abbiamo|già|ti|тебе|вам|это|уже|heb|hebt|je|har)){0,5}
+      |\bj['’](?:ai|avais)(?:[ ]déjà)?|\b(?:l['’])?(?:ho|abbiamo|hai)(?:[ ](?:già|appena))?
       )[ ]$ | (?:我|我们|你)(?:已经|刚才?|之前|上次)?(?:就|都)?$""",
     re.IGNORECASE | re.VERBOSE,
 )
