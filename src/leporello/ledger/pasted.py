@@ -237,12 +237,13 @@ def _shown(introduction: str, behind: Sequence[str]) -> Iterator[str]:
     asked = 0 < last < len(behind)
     taken = list(behind[: last or len(behind)])
     is_handed, tells = not _is_request(introduction), any(map(_tells, taken))
-    if not asked and not all(map(_is_rule, taken)):
+    goes_on = not all(map(_is_rule, taken)) if not asked else not is_handed and not _is_rule(taken[0])
+    if goes_on:
         # Who passes a text on goes on with what he wants done.
         while taken and _is_rule(taken[-1]):
             taken.pop()
     if introduction[-1:] in ":：":
-        is_text = is_handed or asked or (tells and len(taken) > 1)
+        is_text = is_handed or (len(taken) > 1 and (asked or tells))
     elif is_handed:
         is_text = len(taken) > 1 and (asked or tells)
     else:
