@@ -347,3 +347,27 @@ def test_what_a_host_adds_to_an_output_is_no_part_of_it() -> None:
     message = {"role": "tool", "tool_call_id": "c", "content": f"def parse_header(line): ...\n\n{added}\n"}
     facts = extract(message, Vocabulary())
     assert [unit.text for unit in facts.units] == ["def parse_header(line): ..."]
+
+
+@pytest.mark.parametrize("text", ["<div>", "<br/>", "</p>", "<div></div>", "<a href='x'>", "<div>\n</div>\n<my-card>"])
+def test_a_message_of_nothing_but_a_tag_is_what_the_user_said(text: str) -> None:
+    ledger = Ledger()
+    ledger.add(1, {"role": "user", "content": text})
+    assert [ask.text for ask in ledger.asks] == [text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<system-reminder>",
+        "<system-reminder>\nThe file changed.\n</system-reminder>",
+        "<command-name>/clear</command-name>\n<command-args></command-args>",
+        "<local-command-stdout></local-command-stdout>",
+        "<user_query>\n</user_query>",
+        "<task></task>",
+    ],
+)
+def test_what_only_a_host_put_there_is_not(text: str) -> None:
+    ledger = Ledger()
+    ledger.add(1, {"role": "user", "content": text})
+    assert ledger.asks == []

@@ -24,7 +24,7 @@ from leporello.ledger.pasted import PASTED, pasted_sentences
 from leporello.ledger.plan import PlanStep, plan_after
 from leporello.ledger.quoted import prose
 from leporello.ledger.units import ALL_PASSED, BROKEN_RUN, COMMITTED, EXCEPTION, FAILED_TEST, SUMMARY_LINE
-from leporello.ledger.user_text import strip_injected, without_tags
+from leporello.ledger.user_text import says_something, strip_injected
 from leporello.ledger.values import Values
 from leporello.messages import Message, ToolCall, calls_of, is_result, result_id, role_of, text_of, without_thoughts
 from leporello.redact.messages import Given, given_after, masked, masked_call
@@ -200,7 +200,7 @@ class Ledger:
 
     def _note_user(self, number: int, text: str) -> None:
         words = strip_injected(text)
-        if not without_tags(words).strip():
+        if not says_something(words):
             # Only what a program put there, or a command that nothing was typed behind: nobody asked for anything.
             return
         if phrasing.is_cancel(words):

@@ -160,7 +160,9 @@ TITLE_CHARS = 80
 _LOOKED_AT = 20
 _ENOUGH = 100_000
 """Characters of one message that are looked at: a title is at its beginning, or it has none."""
-_TAG = lazy_regex(r"</?[A-Za-z][\w:.-]*(?:\s[^<>\n]{0,200})?/?>")
+_TAG = lazy_regex(r"</?([A-Za-z][\w:.-]*)(?:\s[^<>\n]{0,200})?/?>")
+_OF_HOST = lazy_regex(r"(?:system|command|local-command|task|environment|ide|tool|bash|user)[_-]")
+"""Tags that hosts are known to put there: even one that is never closed says nothing of the user's."""
 _WORD = lazy_regex(r"[^\W\d_]{2}")
 
 
@@ -190,6 +192,19 @@ def _user_words(text: str) -> str:
     while (less := strip_injected(words)) != words:  # blocks that stood in one line with another
         words = less
     return without_tags(words)
+
+
+def says_something(words: str) -> bool:
+    """Whether words without what a program put there say anything: `<div>` does, the empty block of a host does not."""
+    if without_tags(words).strip():
+        return True
+    tags = [(tag[0].startswith("</"), tag[1]) for tag in _TAG.finditer(words)]
+    closed = {name for closes, name in tags if closes}
+    return any(not (name in closed and _may_be_of_host(name)) and not _OF_HOST.match(name) for _, name in tags)
+
+
+def _may_be_of_host(name: str) -> bool:
+    return _is_machine_made(name) or CARRIES_WORDS.search(name) is not None
 
 
 def without_tags(text: str) -> str:

@@ -181,7 +181,7 @@ def _closing(ledger: Ledger, ask: Ask, against: Unsettled) -> str:
 
 
 def _asked(ask: Ask, most: int) -> str:
-    return one_line(without_tags(ask.text) or ask.text, most)
+    return one_line(without_tags(ask.text).strip() or ask.text, most)
 
 
 def _label(ask: Ask, part: int, most: int) -> str:
