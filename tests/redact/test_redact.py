@@ -237,7 +237,57 @@ ORDINARY = [
     'pwd = "~"',
     "SECRET_NAME=db-credentials",
     "secretName: db-credentials",
+    # names of types behind a name
+    "access-token OAuth2Bearer",
+    "api-key SecretManagerV2",
+    "the header is access-token JWTv2Provider",
+    "client-secret X509Certificate",
+    "pre-shared-key IKEv2Profile",
+    "signing-key Sha256Digest",
+    "session-token Base64UrlEncoded",
+    # what people say with words of SQL
+    "identified by UUIDv4",
+    "Rows are identified by UUIDv4",
+    "users are identified by Email2Hash",
+    "create user records identified by UUIDv4 and a date",
+    "each is identified by 'email' in the table",
+    'it is identified by "tenant_id" and "user_id"',
+    "We alter the view. Roles are identified by 'name'",
+    # letters of something else
+    "passing_grades = {'A', 'B', 'C', 'D', 'E', 'F'}",
+    "bypass = {'a','b','c','d','e','f'}",
+    "compass = {'N','S','E','W','n','s'}",
+    "passenger_classes = {'F','J','W','Y','B','M'};",
+    "Set<Character> PASSENGER = {'F','J','W','Y','B','M'};",
+    "secretary_rooms = {'A','B','C','D','E','F'}",
+    "char[] trespassing = {'a','b','c','d','e','f'};",
 ]
+GIVEN = [
+    "CREATE USER bob IDENTIFIED BY {0};",
+    "create user 'bob'@'%' identified by '{0}'",
+    "alter user if exists bob identified with mysql_native_password by '{0}'",
+    "GRANT ALL ON shop.* TO bob IDENTIFIED BY '{0}'",
+    'CREATE USER bob\n  IDENTIFIED BY "{0}"',
+    "create user a identified by '{0}', b identified by '{0}'",
+    "... IDENTIFIED BY '{0}'",
+    "SET PASSWORD FOR 'bob'@'h' = '{0}'",
+    'sign_in("Maria", "{0}")',
+    "signIn('ada@example.com', '{0}')",
+]
+
+
+@pytest.mark.parametrize("template", GIVEN)
+def test_what_is_given_to_a_statement_or_a_login_goes(template: str) -> None:
+    """A person's password, though it may read like a name with a number."""
+    assert redact(template.format("Berlin2024Summit")) == template.format(PLACEHOLDER)
+
+
+@pytest.mark.parametrize(
+    "name", ["password", "char[] pass", "dbPass", "db_pass", "PASS", "ADMIN_PWD", "userPassword", "passphrase"]
+)
+def test_a_password_in_letters_goes(name: str) -> None:
+    """As Java and C take it."""
+    assert redact(f"{name} = {{'h','u','n','t','3','r','x'}};") == f"{name} = {{{PLACEHOLDER}}};"
 
 
 @pytest.mark.parametrize("text", ORDINARY)

@@ -17,6 +17,25 @@ from leporello.redact.values import (
     is_worded,
 )
 
+_PASSWORD_NAME = lazy_regex(
+    r"(?i:passw(?:or)?d|passphrase|passcode|pwd|secrets?(?![a-z]))"
+    r"|(?<![A-Za-z])pass(?![a-z])|(?<![A-Z])Pass(?![a-z])|(?<![A-Za-z])PASS(?![A-Za-z])"
+)
+"""`pass` as a word of a name, as in `db_pass` and `userPass`, not as in `passenger`, `compass` and `bypass`."""
+
+_SQL_PASSWORD_TEXT = (
+    r"""[a-z]{1,64}\s{1,64}(?:with\s{1,4}\w{1,40}\s{1,4})?(?:by|password)(?:\s{1,4}for\s{1,4}[\w'"@%.]{1,64})?"""
+    r"""\s{0,4}=?\s{0,8}(?:password\()?(?:'([^'\n]{1,256})'|"([^"\n]{1,256})")"""
+)
+_SQL_PASSWORD = lazy_regex(_SQL_PASSWORD_TEXT, re.I)
+_SQL_VERBS = ("create", "alter", "grant", "connect")
+_SQL_USER = lazy_regex(
+    r"""(?:(?:create|alter)\s{1,8}(?:user|role)(?:\s{1,8}if\s{1,8}(?:not\s{1,8})?exists)?|grant\b[^;]{1,300}?\bto"""
+    r"""|connect\s{1,8}to|(?:create|alter)\s{1,8}user\b[^;]{1,300},)\s{1,8}[\w`'"@%.$-]{1,128}\s{1,8}$""",
+    re.I,
+)
+"""A user in a statement of SQL, right before "identified"."""
+
 CODE_SHAPES: tuple[Shape, ...] = (
     Shape(
         "call",
@@ -207,6 +226,7 @@ CODE_SHAPES: tuple[Shape, ...] = (
         ("{'",),
         lazy_regex(r"""\{('[^'\n]'(?:,[ ]?'[^'\n]'){5,64}+)"""),
         behind=("pass", "pwd", "secret"),
+        named=_PASSWORD_NAME,
     ),
     # The value of an entry among secrets.
     Shape(
@@ -307,20 +327,23 @@ CODE_SHAPES: tuple[Shape, ...] = (
         ),
         is_literal,
     ),
-    Shape(
-        "sql",
-        ("identified ", "with password", "encrypted password", "set password"),
-        lazy_regex(
-            r"""[a-z]{1,64}\s{1,64}(?:with\s{1,4}\w{1,40}\s{1,4})?(?:by|password)(?:\s{1,4}for\s{1,4}[\w'"@%.]{1,64})?\s{0,4}=?\s{0,8}(?:password\()?(?:'([^'\n]{1,256})'|"([^"\n]{1,256})")""",
-            re.I,
-        ),
-        is_literal,
-    ),
+    Shape("sql", ("with password", "encrypted password", "set password"), _SQL_PASSWORD, is_literal),
+    # People say "identified by", too: in a statement a user stands before it, or it is written in capitals.
+    Shape("sql", ("identified ",), _SQL_PASSWORD, is_literal, behind=_SQL_VERBS, lines=True, named=_SQL_USER),
+    Shape("sql", ("identified ",), lazy_regex(rf"(?=(?-i:IDENTIFIED)){_SQL_PASSWORD_TEXT}", re.I), is_literal),
+    Shape("sql", ("identified ",), _SQL_PASSWORD, is_strange),
     Shape(
         "sql",
         ("identified by ",),
-        lazy_regex(r"""identified\s{1,8}by\s{1,8}([^\s'";,()]{4,128})(?=[\s;]|$)""", re.I),
+        lazy_regex(
+            r"""identified\s{1,8}by\s{1,8}([^\s'";,()]{4,128})(?=[ ]{0,4}(?:[;,"'`\\\r\n]|$)"""
+            r"""|\s{1,8}(?:using|default|temporary|quota|profile|account|password|replace|container|with|require)\b)""",
+            re.I,
+        ),
         is_chosen,
+        behind=_SQL_VERBS,
+        lines=True,
+        named=_SQL_USER,
     ),
     Shape("sql", ("password '",), lazy_regex(r"password '([^'\n]{1,256})'", re.I), is_chosen),
     Shape(

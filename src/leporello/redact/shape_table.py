@@ -38,6 +38,8 @@ class Shape(Struct, frozen=True):
     """One of these must stand on the same line within a few hundred characters before."""
     lines: bool = False
     """It may also stand on a line before."""
+    named: re.Pattern[str] | None = None
+    """This must match there, too, where a word of `behind` may be part of another one."""
 
 
 _QUOTE = r"""\\{0,3}["']?"""

@@ -181,6 +181,27 @@ def is_made_of_words(value: str) -> bool:
     return len(value) < 40 and all(_PART.match(part) for part in _SPLIT.split(value)) and not is_opaque(value)
 
 
+_CAMEL_WORDS = lazy_regex(r"[A-Z]{1,6}(?![a-uw-z])|[A-Z]?[a-uw-z][a-z]+|[Vv](?=\d)|[Vv][a-z]+|\d+|.")
+_VERSION = lazy_regex(r"\d|1[0-9]|32|64|128|224|256|384|512|1024|2048|4096|8601|509|25519")
+_VOWELS = frozenset("aeiouy")
+
+
+def is_type_name(value: str) -> bool:
+    """`OAuth2Bearer`, `SecretManagerV2`, `Sha256Digest`: words in CamelCase and the number of a version or a size."""
+    if not value.isascii() or not value.isalnum():
+        return False
+    pieces = _CAMEL_WORDS.findall(value[:_ENOUGH])
+    numbers = [piece for piece in pieces if piece.isdigit()]
+    words = [piece for piece in pieces if piece.isalpha() and piece not in "Vv"]
+    return (
+        len(numbers) == 1
+        and _VERSION.fullmatch(numbers[0]) is not None
+        and max(map(len, words), default=0) > 3
+        and all(word.isupper() or (len(word) > 1 and not _VOWELS.isdisjoint(word.lower())) for word in words)
+        and sum(map(len, words)) > 3 * len(words)
+    )
+
+
 def is_number(value: str) -> bool:
     """A count, a size, a version, a date."""
     return _NUMERIC.match(value) is not None or _DATE.match(value) is not None
