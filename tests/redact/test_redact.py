@@ -261,6 +261,15 @@ ORDINARY = [
     "Set<Character> PASSENGER = {'F','J','W','Y','B','M'};",
     "secretary_rooms = {'A','B','C','D','E','F'}",
     "char[] trespassing = {'a','b','c','d','e','f'};",
+    # code that a sentence could be
+    "expect(password).toBe(expectedPassword1)",
+    "expect(password).not.toBe(hashed1)",
+    "if (token.type === TokenType.Base64Url2) {",
+    "const token = jwt.sign({ sub: user.id2 }, privateKey, { expiresIn: '2h' });",
+    "use password authentication v2",
+    "Use password ISO27001 rules",
+    "we use password managers like 1Password7",
+    "enter password twice2",
 ]
 GIVEN = [
     "CREATE USER bob IDENTIFIED BY {0};",
@@ -272,6 +281,18 @@ GIVEN = [
     "... IDENTIFIED BY '{0}'",
     "SET PASSWORD FOR 'bob'@'h' = '{0}'",
     'sign_in("Maria", "{0}")',
+    'db, err := sql.Open("mysql", "app:{0}@tcp(127.0.0.1:3306)/shop")',
+    'db := sqlx.MustConnect("mysql", "root:{0}@unix(/run/db.sock)/x")',
+    "cy.get('input[name=password]').type('{0}{{enter}}')",
+    'WiFi.begin("Home", "{0}");',
+    'client.setCredentials("bob", "{0}")',
+    "EXEC sp_addlogin 'bob', '{0}';",
+    "use password {0} for the server",
+    "gebruik wachtwoord {0} voor de server",
+    "benutze das Passwort {0} fürs WLAN",
+    "usa la contraseña {0} para entrar",
+    "utilise le mot de passe {0} pour root",
+    "a senha do banco mudou para {0}",
     "signIn('ada@example.com', '{0}')",
 ]
 
@@ -280,6 +301,14 @@ GIVEN = [
 def test_what_is_given_to_a_statement_or_a_login_goes(template: str) -> None:
     """A person's password, though it may read like a name with a number."""
     assert redact(template.format("Berlin2024Summit")) == template.format(PLACEHOLDER)
+
+
+def test_base64_that_begins_like_a_path_goes() -> None:
+    """No part of a path is as mixed as this."""
+    key = "/" + secrets.rand(8) + "+" + secrets.rand(34) + "="
+    assert redact(f'{{"auths": {{"ghcr.io": {{"auth": "{key}"}}}}}}').endswith(f'"{PLACEHOLDER}"}}}}}}')
+    path = "/var/lib/docker/overlay2/" + secrets.rand(64, secrets.HEX) + "/merged"
+    assert redact(f'{{"auth": "{path}"}}') == f'{{"auth": "{path}"}}'
 
 
 @pytest.mark.parametrize(

@@ -261,7 +261,9 @@ def ends_its_line(text: str, place: int, name: str, strength: Strength) -> bool:
     if strength < Strength.KEY or "-" not in name.replace("_", "-").strip("-"):
         return False
     value = _DIRECTIVE_VALUE.match(text, place)
-    return value is not None and is_chosen(value[1]) and not (is_file_name(value[1]) or is_type_name(value[1]))
+    if value is None or is_file_name(value[1]) or is_type_name(value[1]):
+        return False
+    return is_chosen(value[1]) or is_opaque_literal(value[1])
 
 
 _BEFORE_BESIDE = lazy_regex(r"[ \t@-]*|[ \t]*\(def\w{0,10}[ ]\**")

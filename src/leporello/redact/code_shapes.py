@@ -182,9 +182,9 @@ CODE_SHAPES: tuple[Shape, ...] = (
     ),
     Shape(
         "call",
-        ("login(", "credential(", "connect(", "connection(", "pdo("),
+        ("login(", "credential(", "credentials(", "connect(", "connection(", "pdo("),
         lazy_regex(
-            r"""(?:(?:connect|connection|pdo)\(\s{0,8}(?:["'][^"'\n]{0,80}["']|\$?\w{1,40})\s{0,8},\s{0,8}|(?:login|credential)\(\s{0,8})"""
+            r"""(?:(?:connect|connection|pdo)\(\s{0,8}(?:["'][^"'\n]{0,80}["']|\$?\w{1,40})\s{0,8},\s{0,8}|(?:login|credentials?)\(\s{0,8})"""
             r"""["'][^"'\n]{1,80}["']\s{0,8},\s{0,8}["']([^"'\n\s]{4,128})["']""",
             re.I,
         ),
@@ -211,7 +211,27 @@ CODE_SHAPES: tuple[Shape, ...] = (
             r"""["'][^"'\n]{1,80}["']\s{0,8},\s{0,8}["']([^"'\n\s]{6,128})["']""",
             re.I,
         ),
-        is_mixed,
+        lambda value: is_mixed(value) or is_strange(value),
+    ),
+    # What joins a wireless network or opens one.
+    Shape(
+        "wifi",
+        ("wifi.begin(", "softap(", "wifimulti.addap("),
+        lazy_regex(r"""[a-z.]{7,16}\(\s{0,8}["'][^"'\n]{1,64}["']\s{0,8},\s{0,8}["']([^"'\n]{4,64})["']""", re.I),
+        is_password_literal,
+    ),
+    Shape(
+        "sql",
+        ("sp_addlogin ", "sp_password ", "sp_addlinkedsrvlogin "),
+        lazy_regex(r"""sp_\w{8,20}[ ][^\n]{0,120}?,\s{0,4}(?:@\w{1,20}\s{0,2}=\s{0,2})?N?'([^'\n]{4,128})'""", re.I),
+        is_password_literal,
+    ),
+    # What Go connects with has no scheme.
+    Shape(
+        "address",
+        ("sql.open(", "sqlx.", "mysql.open("),
+        lazy_regex(r"""[a-z.(]{5,11}[^\n@]{0,64}?["'`][\w.-]{1,64}:([^\s"'`]{1,128})@\w{0,4}\(""", re.I),
+        is_password_literal,
     ),
     # A user and a password that become a header.
     Shape(
@@ -263,7 +283,7 @@ CODE_SHAPES: tuple[Shape, ...] = (
         ("pass", "pwd", "otp", "secret", "token"),
         lazy_regex(
             r"""\w{2,24}[^\n"'`]{0,24}["'`][ \]})]{0,8}\.(?:fill|type|send_?keys|press_sequentially|set_?value)\([ ]?"""
-            r"""["'`]([^"'`\n]{3,256})["'`][ ]?[,)]""",
+            r"""["'`]([^"'`\n{]{3,256}|[^"'`\n]{3,256})(?:\{\w{2,12}\})?["'`][ ]?[,)]""",
             re.I,
         ),
         is_literal,

@@ -19,6 +19,7 @@ from leporello.redact.names import CHANGED, CHANGES, KEYS, PASSWORDS, PINS, STEM
 from leporello.redact.spans import SecretSpan, lowered_of, places_of
 from leporello.redact.values import (
     is_chosen,
+    is_code,
     is_dashed_phrase,
     is_file_name,
     is_hex_or_id,
@@ -28,6 +29,7 @@ from leporello.redact.values import (
     is_pass_phrase,
     is_phrase_word,
     is_strange,
+    is_term,
     is_worded,
 )
 from leporello.text_features.rare import RarePattern
@@ -130,6 +132,13 @@ _USER_BEFORE = lazy_regex(
     r"|[\w.+-]{1,64}@[\w-]{1,40}\.[\w.-]{2,40})\s{0,8}(?:,|/|&|and|with)?[ ]?(?:the[ ])?$",
     re.IGNORECASE,
 )
+_USE = lazy_regex(
+    r"\b(?:us(?:e|ing|ed|a|ar|e[zm]|ando)|try|enter|type|gebruik|benutz\w{1,3}|nimm|nehmt|verwende\w{0,2}|utilis\w{1,3}"
+    r"|utiliz\w{1,4}|usá|użyj\w{0,3}|используй\w{0,2}|użyć|använd|bruk|brug|mets|pon|prueba|probier\w{0,2})[ ]"
+    r"(?:(?:the|this|het|dit|das|dieses|le|ce|la|el|esta?|a|o|lo|det)[ ])?(?:[\w-]{2,16}[ ])?$",
+    re.IGNORECASE,
+)
+"""`use the password ...`: what is to be used stands next, and is no kind of password."""
 _GENERATED_PART = lazy_regex(r"(?<![A-Za-z0-9])(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{8,}")
 _NEXT_PIECE = lazy_regex(r"""[ ]([^\s"'`<>\\,;:=()\[\]{}/-][^\s"'`<>\\,;:=()\[\]{}]{1,64}+)(?=[\s.,;]|$)""")
 _NEXT_WORD = lazy_regex(r"[ ]?([^\W\d_]{2,24}+)(?=[\s.,;]|$)")
@@ -403,7 +412,9 @@ def _is_at(text: str, name: _Name, value: str, linked: bool, count: int) -> bool
     if name.word == "pass":
         return count == 0 and is_chosen(value) and _follows(_USER_BEFORE, text, name)
     is_password = count == 0 and name.said is _Said.PASSWORD and (is_chosen(value) or is_worded(value))
-    if is_password and _follows(_USER_BEFORE, text, name):
+    if is_password and (
+        _follows(_USER_BEFORE, text, name) or (_is_typed(value) and not is_term(value) and _follows(_USE, text, name))
+    ):
         return True
     if count == 0 and _VERB_LAST.match(text, text.find(value, name.end) + len(value)):
         return _is_said(value, name, linked=True)
@@ -450,14 +461,14 @@ def _is_said(value: str, name: _Name, *, linked: bool) -> bool:
     if name.said is _Said.KEY:
         return (
             is_opaque_literal(value)
-            and not _CALL.search(value)
+            and not (_CALL.search(value) or is_code(value))
             and (linked or _GENERATED_PART.search(value) is not None)
         )
     if name.word == "pass":
         return "_" not in value and "/" not in value and is_chosen(value)
     if linked:
         return is_chosen(value) or is_dashed_phrase(value) or is_worded(value)
-    return is_literal(value) and is_strange(value)
+    return is_literal(value) and is_strange(value) and value[0] not in ")]}"  # expect(password).toBe(...)
 
 
 def _before(text: str, name: _Name) -> SecretSpan | None:

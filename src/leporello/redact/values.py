@@ -239,9 +239,18 @@ def _reads_like_words(value: str) -> bool:
     return len(numbers) <= 1 and all(len(run) <= 3 if run.isdigit() else len(run) >= least for run in runs)
 
 
+_BASE64 = lazy_regex(
+    r"/(?:[A-Za-z0-9+]{0,64}/){0,4}(?=[A-Z0-9+]{0,20}[a-z])(?=[a-z0-9+]{0,20}[A-Z])(?=[A-Za-z+]{0,20}\d)[A-Za-z0-9+]{20,}+"
+    r"[A-Za-z0-9+/]*+={0,2}$"
+)
+"""It may begin with a slash; no part of a path is as mixed."""
+
+
 def _is_path(value: str) -> bool:
-    if value.startswith(("/", "./", "../", "~/", "http:", "https:")):
+    if value.startswith(("./", "../", "~/", "http:", "https:")):
         return True
+    if value.startswith("/"):
+        return _BASE64.match(value) is None
     return "/" in value and _FILE_ENDING.search(value) is not None
 
 
@@ -268,7 +277,7 @@ _SENTENCE_WORDS = frozenset(
 _SECRET_WORD = lazy_regex(r"passw|passphrase|token|secret|credential", re.IGNORECASE)
 _TERM = lazy_regex(
     r"^(?:base\d+|b64|sha\d*|md\d|argon2\w*|pbkdf2|utf\d*|oauth2?|x509|aes\d*|pkcs\d+|ed25519|rsa\d*|[bs]?crypt\d*|[tms2]fa"
-    r"|[12]fa|varchar\d*|secp\w*|ecies\S*|[ex]25519|curve25519|chacha20\S*|[rhe]s256|n?char\d*|u?int\d*|float\d*|h?otp|i18n|s3|ec2|k8s|p12|v\d+|python\d*|1password|keepass\w*)(?:$|[^A-Za-z0-9])",
+    r"|[12]fa|varchar\d*|secp\w*|ecies\S*|[ex]25519|curve25519|chacha20\S*|[rhe]s256|n?char\d*|u?int\d*|float\d*|h?otp|i18n|s3|ec2|k8s|p12|v\d+|python\d*|1password\d*|keepass\w*|(?:iso|nist|rfc|fips|pci|cve|ieee)-?\d[\d.-]*)(?:$|[^A-Za-z0-9])",
     re.IGNORECASE,
 )
 _MAIL_ADDRESS = lazy_regex(r"^[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}$")
