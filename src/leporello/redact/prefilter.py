@@ -14,13 +14,14 @@ from collections.abc import Set
 from functools import cache, lru_cache
 
 from leporello.lazy_regex import lazy_regex
-from leporello.redact.assignments import DIRECTIVES, ends_its_line, is_rule, name_around
+from leporello.redact.assignments import DIRECTIVES, ends_its_line, name_around
+from leporello.redact.columns import is_rule
 from leporello.redact.formed_keys import holds_formed_key
 from leporello.redact.given import reading
 from leporello.redact.names import HINTS, STEMS, Strength, strength_of
-from leporello.redact.prose import COMPOUNDED, name_at
 from leporello.redact.shapes import BY_WORD, FED, SHAPE_WORDS
 from leporello.redact.spans import Words, lowered_of, places_of
+from leporello.redact.spoken_names import COMPOUNDED, name_at
 from leporello.redact.vendors import VENDOR_WORDS
 from leporello.redact.views import HIDING
 from leporello.text_features.rare import loosened
