@@ -184,7 +184,8 @@ def _take_apart(text: str, place: int) -> _Assignment | None:
     if name.lower() in ("pass", "pwd", "oldpwd") and _NO_PASS.match(text, link.end()):
         return None
     is_block = link["below"] is not None and link["below"][:1] in ("|", ">")
-    value = _QUOTED.match(text, link.end()) or (_FOLDED.match(text, link.end()) if is_block else None)
+    value = _DEFAULT.match(text, link.end()) or _QUOTED.match(text, link.end())
+    value = value or (_FOLDED.match(text, link.end()) if is_block else None)
     if value is None and strength is Strength.PASSWORD and link["sign"] and link["below"] is None:
         value = _bare_phrase(text, start, link.end())
     value = value or _BRACKETED.match(text, link.end()) or _BARE.match(text, link.end())
@@ -194,6 +195,8 @@ def _take_apart(text: str, place: int) -> _Assignment | None:
     return _Assignment(text, start, name.lstrip("-"), strength, link, value["value"], value.start("value"), quoted)
 
 
+_DEFAULT = lazy_regex(r"""\\{0,3}["']?\$\{\w{1,64}:[-=](?P<value>[^\s"'`$\\{}]{4,4096}+)\}""")
+"""`${JWT:-...}`: the default of a variable."""
 _REST_OF_LINE = lazy_regex(r"(?P<phrase>)(?P<value>[a-z]{3,16}(?:[ ][a-z]{2,16}){1,7})(?=[ \t]{0,8}\r?(?:\n|$))")
 
 

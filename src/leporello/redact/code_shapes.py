@@ -75,7 +75,7 @@ CODE_SHAPES: tuple[Shape, ...] = (
                 "docker login|podman login|helm registry login|az login|redis-cli|sqlcmd|bcp |ldap"
                 "|openssl|zip |snmp|plink|putty"
                 "|pscp|psexec|winrs|ipmitool|impacket|kinit|oc login|cf login|influx|mongo|rdesktop|useradd|usermod"
-                "|ssh-keygen|cqlsh|twine "
+                "|ssh-keygen|cqlsh|twine |mosquitto|ncftp"
             ).split("|")
         ),
     ),
@@ -182,9 +182,9 @@ CODE_SHAPES: tuple[Shape, ...] = (
     ),
     Shape(
         "call",
-        ("login(", "credential(", "credentials(", "connect(", "connection(", "pdo("),
+        ("login(", "credential(", "credentials(", "credentials::new(", "connect(", "connection(", "pdo("),
         lazy_regex(
-            r"""(?:(?:connect|connection|pdo)\(\s{0,8}(?:["'][^"'\n]{0,80}["']|\$?\w{1,40})\s{0,8},\s{0,8}|(?:login|credentials?)\(\s{0,8})"""
+            r"""(?:(?:connect|connection|pdo)\(\s{0,8}(?:["'][^"'\n]{0,80}["']|\$?\w{1,40})\s{0,8},\s{0,8}|(?:login|credentials?(?:::new)?)\(\s{0,8})"""
             r"""["'][^"'\n]{1,80}["']\s{0,8},\s{0,8}["']([^"'\n\s]{4,128})["']""",
             re.I,
         ),
@@ -212,6 +212,40 @@ CODE_SHAPES: tuple[Shape, ...] = (
             re.I,
         ),
         lambda value: is_mixed(value) or is_strange(value),
+    ),
+    Shape(
+        "call",
+        ("url.create(",),
+        lazy_regex(
+            r"""url\.create\(\s{0,20}["'][^"'\n]{1,40}["']\s{0,4},\s{0,20}["'][^"'\n]{1,80}["']\s{0,4},\s{0,20}["']([^"'\n]{3,128})["']""",
+            re.I,
+        ),
+        is_password_literal,
+    ),
+    # Keys that two ends share: of IPsec, of a network's logins, of a proxy.
+    Shape(
+        "command",
+        ('psk "', 'eap "', 'xauth "', "psk '"),
+        lazy_regex(r"""[a-z]{3,5}[ ]["']([^"'\n]{4,128}+)["']""", re.I),
+        is_literal,
+    ),
+    Shape(
+        "command",
+        ("radius-server ", "tacacs-server "),
+        lazy_regex(r"[a-z]{6}-server [^\n]{0,80}?\bkey (?:\d )?(\S{4,128}+)", re.I),
+        lambda value: is_chosen(value) or is_opaque_literal(value),
+    ),
+    Shape(
+        "command",
+        ("enable secret ", "enable password "),
+        lazy_regex(r"enable (?:secret|password) (?:\d )?(\S{4,128}+)(?=[ \t]{0,8}(?:\r?\n|$))", re.I),
+        is_chosen,
+    ),
+    Shape(
+        "command",
+        ("socks5 ", "socks4 "),
+        lazy_regex(r"socks[45][ \t]{1,4}[\w.:-]{3,80}[ \t]{1,4}\d{2,5}[ \t]{1,4}\S{1,64}[ \t]{1,4}(\S{3,128}+)", re.I),
+        is_chosen,
     ),
     # What joins a wireless network or opens one.
     Shape(

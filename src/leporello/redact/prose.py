@@ -85,6 +85,8 @@ _ANSWER = lazy_regex(
     (?P<value>[^\s"'`<>]{4,512}+)(?=[*`"']{0,3}[ \t]{0,8}\r?(?:\n|$))""",
     re.VERBOSE | re.IGNORECASE,
 )
+_FORGOTTEN = lazy_regex(r"for(?:got|get)|vergessen|vergeten|oubli|olvid|esquec|dimentic|забыл|zapomni", re.IGNORECASE)
+"""Behind such a question what stands on its line is the name of a button."""
 _NEXT_CODE = lazy_regex(
     r"(?:\r?\n[ \t>]{0,8}(?:[-*][ ]|\d{1,2}[.)][ ])?[ \t]{0,4}|(?P<inline>[,;][ ]{0,2}|[ ]{1,4}(?:[/|][ ]|and[ ])?))"
     r"(?P<code>\d{3,6}[ ]\d{3,6}(?:[ ]\d{3,6}){0,2}|[A-Za-z0-9][A-Za-z0-9-]{5,40})(?=[ \t]{0,8}\r?(?:\n|$)|[,;. ])"
@@ -122,6 +124,7 @@ _USE = lazy_regex(
     re.IGNORECASE,
 )
 """`use the password ...`: what is to be used stands next, and is no kind of password."""
+_WITHOUT_VERB = ("şifresi", "şifremiz", "şifrem", "parolası", "parolamız", "parolam", "пароль")
 _BRACKETED = lazy_regex(r"\([^()]{6,128}+\)[.,;:!?]?$")
 _PLACE = lazy_regex(r"[/.]\w{1,40}:\d{1,6}:")
 """`src/app.py:7:`"""
@@ -187,6 +190,9 @@ def _answered(text: str, name: SpokenName) -> SecretSpan | None:
     if found is None:
         return None
     value = found["value"].rstrip(TRIM)
+    before_value = text[max(0, name.start - _BEFORE) : found.start("value")].rpartition("\n")[2]
+    if _FORGOTTEN.search(before_value):
+        return None
     labelled = found["label"] is not None
     if labelled and text[: name.start].rpartition("\n")[2].strip(" \t*_#-"):
         return None
@@ -314,9 +320,9 @@ def _is_at(text: str, name: SpokenName, value: str, linked: bool, count: int) ->
     if name.word == "pass":
         return count == 0 and is_chosen(value) and _follows(_USER_BEFORE, text, name)
     is_password = count == 0 and name.said is Said.PASSWORD and (is_chosen(value) or is_worded(value))
-    if is_password and (
-        _follows(_USER_BEFORE, text, name) or (is_typed(value) and not is_term(value) and _follows(_USE, text, name))
-    ):
+    if is_password and _follows(_USER_BEFORE, text, name):
+        return True
+    if is_password and is_typed(value) and not is_term(value) and _is_told_by_place(text, name, value):
         return True
     if count == 0 and _VERB_LAST.match(text, text.find(value, name.end) + len(value)):
         return is_said(value, name, linked=True)
@@ -330,6 +336,14 @@ def _is_at(text: str, name: SpokenName, value: str, linked: bool, count: int) ->
         and not CALL.search(value)
         and not is_hex_or_id(value)
     )
+
+
+def _is_told_by_place(text: str, name: SpokenName, value: str) -> bool:
+    """`use the password ...`, `parolası ...` in languages without a verb for it, and a line of these two alone."""
+    if _follows(_USE, text, name) or name.word.endswith(_WITHOUT_VERB):
+        return True
+    before = text[max(0, name.start - _BEFORE) : name.start].rpartition("\n")[2]
+    return not before.strip() and text[name.end + 1 + len(value) :][:1] in ("", "\n", "\r")
 
 
 def _follows(before: re.Pattern[str], text: str, name: SpokenName) -> bool:
