@@ -6,6 +6,7 @@ import re
 
 from leporello.lazy_regex import lazy_regex
 from leporello.redact.shape_table import Shape
+from leporello.redact.spoken_values import is_typed
 from leporello.redact.values import (
     is_chosen,
     is_literal,
@@ -225,8 +226,8 @@ CODE_SHAPES: tuple[Shape, ...] = (
     # Keys that two ends share: of IPsec, of a network's logins, of a proxy.
     Shape(
         "command",
-        ('psk "', 'eap "', 'xauth "', "psk '"),
-        lazy_regex(r"""[a-z]{3,5}[ ]["']([^"'\n]{4,128}+)["']""", re.I),
+        (': psk "', ': eap "', ': xauth "', ": psk '"),
+        lazy_regex(r""":[ ][a-z]{3,5}[ ]["']([^"'\n]{4,128}+)["']""", re.I),
         is_literal,
     ),
     Shape(
@@ -239,7 +240,7 @@ CODE_SHAPES: tuple[Shape, ...] = (
         "command",
         ("enable secret ", "enable password "),
         lazy_regex(r"enable (?:secret|password) (?:\d )?(\S{4,128}+)(?=[ \t]{0,8}(?:\r?\n|$))", re.I),
-        is_chosen,
+        is_typed,
     ),
     Shape(
         "command",

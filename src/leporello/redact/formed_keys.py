@@ -60,9 +60,11 @@ def formed_key_spans(text: str) -> Iterator[SecretSpan]:
     """Where such keys stand; the name before them stays."""
     for body in _BODY.finditer(text):
         prefix = _PREFIX.search(text, max(0, body.start() - _LONGEST_PREFIX), body.start())
-        if prefix is None or len(body[1]) < _least(prefix[1]) or not _is_formed(body[1]):
+        if prefix is None or len(body[1]) < _least(prefix[1]):
             continue
         told = _PIECES.split(prefix[1])[-1] in _OF_KEYS
+        if not _is_formed(body[1], digits=1 if told else 2):
+            continue
         if told or not (_is_called_an_id(text, prefix.start()) or _FILE_ENDING.match(text, body.end())):
             yield SecretSpan(*body.span(1), "vendor_key")
 
@@ -86,9 +88,9 @@ def _least(prefix: str) -> float:
     return _LEAST if "_" in prefix else _LEAST_DASHED
 
 
-def _is_formed(body: str) -> bool:
-    digits = sum(map(str.isdigit, body[:_LONGEST_LOOKED_AT]))
-    return digits > 1 and body.lower() != body != body.upper() and is_drawn(body) and is_opaque(body)
+def _is_formed(body: str, *, digits: int) -> bool:
+    found = sum(map(str.isdigit, body[:_LONGEST_LOOKED_AT]))
+    return found >= digits and body.lower() != body != body.upper() and is_drawn(body) and is_opaque(body)
 
 
 def _is_called_an_id(text: str, start: int) -> bool:

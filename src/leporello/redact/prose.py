@@ -124,7 +124,7 @@ _USE = lazy_regex(
     re.IGNORECASE,
 )
 """`use the password ...`: what is to be used stands next, and is no kind of password."""
-_WITHOUT_VERB = ("şifresi", "şifremiz", "şifrem", "parolası", "parolamız", "parolam", "пароль")
+_WITHOUT_VERB = ("şifresi", "şifremiz", "şifrem", "parolası", "parolamız", "parolam")
 _BRACKETED = lazy_regex(r"\([^()]{6,128}+\)[.,;:!?]?$")
 _PLACE = lazy_regex(r"[/.]\w{1,40}:\d{1,6}:")
 """`src/app.py:7:`"""
@@ -343,7 +343,8 @@ def _is_told_by_place(text: str, name: SpokenName, value: str) -> bool:
     if _follows(_USE, text, name) or name.word.endswith(_WITHOUT_VERB):
         return True
     before = text[max(0, name.start - _BEFORE) : name.start].rpartition("\n")[2]
-    return not before.strip() and text[name.end + 1 + len(value) :][:1] in ("", "\n", "\r")
+    end = name.end + 1 + len(value)
+    return not before.strip() and text[end : end + 1] in ("", "\n", "\r")
 
 
 def _follows(before: re.Pattern[str], text: str, name: SpokenName) -> bool:

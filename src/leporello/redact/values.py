@@ -184,6 +184,9 @@ def is_made_of_words(value: str) -> bool:
 _CAMEL_WORDS = lazy_regex(r"[A-Z]{1,6}(?![a-uw-z])|[A-Z]?[a-uw-z][a-z]+|[Vv](?=\d)|[Vv][a-z]+|\d+|.")
 _VERSION = lazy_regex(r"\d|1[0-9]|32|64|128|224|256|384|512|1024|2048|4096|8601|509|25519")
 _VOWELS = frozenset("aeiouy")
+_WITHOUT_VOWELS = frozenset(
+    "http https ftp sftp smtp html xml grpc mqtt tls ssl dns jwt jwk ssh rpc sql css pkcs".split()
+)
 
 
 def is_type_name(value: str) -> bool:
@@ -197,9 +200,13 @@ def is_type_name(value: str) -> bool:
         len(numbers) == 1
         and _VERSION.fullmatch(numbers[0]) is not None
         and max(map(len, words), default=0) > 3
-        and all(word.isupper() or (len(word) > 1 and not _VOWELS.isdisjoint(word.lower())) for word in words)
+        and all(word.isupper() or (len(word) > 1 and _is_spoken(word.lower())) for word in words)
         and sum(map(len, words)) > 3 * len(words)
     )
+
+
+def _is_spoken(word: str) -> bool:
+    return not _VOWELS.isdisjoint(word) or word in _WITHOUT_VOWELS
 
 
 def is_number(value: str) -> bool:
