@@ -237,7 +237,97 @@ ORDINARY = [
     'pwd = "~"',
     "SECRET_NAME=db-credentials",
     "secretName: db-credentials",
+    # names of types behind a name
+    "access-token OAuth2Bearer",
+    "api-key SecretManagerV2",
+    "the header is access-token JWTv2Provider",
+    "client-secret X509Certificate",
+    "pre-shared-key IKEv2Profile",
+    "signing-key Sha256Digest",
+    "session-token Base64UrlEncoded",
+    # what people say with words of SQL
+    "identified by UUIDv4",
+    "Rows are identified by UUIDv4",
+    "users are identified by Email2Hash",
+    "create user records identified by UUIDv4 and a date",
+    "each is identified by 'email' in the table",
+    'it is identified by "tenant_id" and "user_id"',
+    "We alter the view. Roles are identified by 'name'",
+    # letters of something else
+    "passing_grades = {'A', 'B', 'C', 'D', 'E', 'F'}",
+    "bypass = {'a','b','c','d','e','f'}",
+    "compass = {'N','S','E','W','n','s'}",
+    "passenger_classes = {'F','J','W','Y','B','M'};",
+    "Set<Character> PASSENGER = {'F','J','W','Y','B','M'};",
+    "secretary_rooms = {'A','B','C','D','E','F'}",
+    "char[] trespassing = {'a','b','c','d','e','f'};",
+    # code that a sentence could be
+    "expect(password).toBe(expectedPassword1)",
+    "expect(password).not.toBe(hashed1)",
+    "if (token.type === TokenType.Base64Url2) {",
+    "const token = jwt.sign({ sub: user.id2 }, privateKey, { expiresIn: '2h' });",
+    "use password authentication v2",
+    "Use password ISO27001 rules",
+    "we use password managers like 1Password7",
+    "enter password twice2",
+    "Passwort vergessen? Klick2Reset",
+    "Forgot your password? Click2Reset",
+    "log in with SSO/SAML2.0",
+    "log in using github/gitlab",
+    "DB_PASSWORD: ${DB_PASSWORD:-}",
+    "TOKEN_URL: ${IDP:-https://idp.example/oauth2/token}",
+    "radius-server key is set elsewhere",
+    'the heap "old generation" is full',
+    "enable password authentication2",
+    "api-key HttpApiKeyV2",
+    "enable secret rotation in production",
+    "passphrase required",
+    "socks5 proxy at port 1080 by default",
 ]
+GIVEN = [
+    "CREATE USER bob IDENTIFIED BY {0};",
+    "create user 'bob'@'%' identified by '{0}'",
+    "alter user if exists bob identified with mysql_native_password by '{0}'",
+    "GRANT ALL ON shop.* TO bob IDENTIFIED BY '{0}'",
+    'CREATE USER bob\n  IDENTIFIED BY "{0}"',
+    "create user a identified by '{0}', b identified by '{0}'",
+    "... IDENTIFIED BY '{0}'",
+    "SET PASSWORD FOR 'bob'@'h' = '{0}'",
+    'sign_in("Maria", "{0}")',
+    "use password {0} for the server",
+    "gebruik wachtwoord {0} voor de server",
+    "benutze das Passwort {0} fürs WLAN",
+    "usa la contraseña {0} para entrar",
+    "utilise le mot de passe {0} pour root",
+    "a senha do banco mudou para {0}",
+    "sunucunun şifresi {0}",
+    "пароль {0}",
+    "you can log in using admin/{0}",
+    "sign in as bob:{0} please",
+    "signIn('ada@example.com', '{0}')",
+]
+
+
+@pytest.mark.parametrize("template", GIVEN)
+def test_what_is_given_to_a_statement_or_a_login_goes(template: str) -> None:
+    """A person's password, though it may read like a name with a number."""
+    assert redact(template.format("Berlin2024Summit")) == template.format(PLACEHOLDER)
+
+
+def test_base64_that_begins_like_a_path_goes() -> None:
+    """No part of a path is as mixed as this."""
+    key = "/" + secrets.rand(8) + "+" + secrets.rand(34) + "="
+    assert redact(f'{{"auths": {{"ghcr.io": {{"auth": "{key}"}}}}}}').endswith(f'"{PLACEHOLDER}"}}}}}}')
+    path = "/var/lib/docker/overlay2/" + secrets.rand(64, secrets.HEX) + "/merged"
+    assert redact(f'{{"auth": "{path}"}}') == f'{{"auth": "{path}"}}'
+
+
+@pytest.mark.parametrize(
+    "name", ["password", "char[] pass", "dbPass", "db_pass", "PASS", "ADMIN_PWD", "userPassword", "passphrase"]
+)
+def test_a_password_in_letters_goes(name: str) -> None:
+    """As Java and C take it."""
+    assert redact(f"{name} = {{'h','u','n','t','3','r','x'}};") == f"{name} = {{{PLACEHOLDER}}};"
 
 
 @pytest.mark.parametrize("text", ORDINARY)

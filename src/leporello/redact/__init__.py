@@ -16,7 +16,8 @@ from itertools import islice
 from msgspec import Struct
 
 from leporello.lazy_regex import lazy_regex
-from leporello.redact.assignments import assignment_spans, column_spans
+from leporello.redact.assignments import assignment_spans
+from leporello.redact.columns import column_spans
 from leporello.redact.given import answer_spans, printed_spans, shown_spans
 from leporello.redact.names import HINTS
 from leporello.redact.prefilter import may_hold_secret, words_in

@@ -6,6 +6,7 @@ import re
 
 from leporello.lazy_regex import lazy_regex
 from leporello.redact.shape_table import Shape
+from leporello.redact.spoken_values import is_typed
 from leporello.redact.values import (
     is_chosen,
     is_literal,
@@ -16,6 +17,25 @@ from leporello.redact.values import (
     is_word_given,
     is_worded,
 )
+
+_PASSWORD_NAME = lazy_regex(
+    r"(?i:passw(?:or)?d|passphrase|passcode|pwd|secrets?(?![a-z]))"
+    r"|(?<![A-Za-z])pass(?![a-z])|(?<![A-Z])Pass(?![a-z])|(?<![A-Za-z])PASS(?![A-Za-z])"
+)
+"""`pass` as a word of a name, as in `db_pass` and `userPass`, not as in `passenger`, `compass` and `bypass`."""
+
+_SQL_PASSWORD_TEXT = (
+    r"""[a-z]{1,64}\s{1,64}(?:with\s{1,4}\w{1,40}\s{1,4})?(?:by|password)(?:\s{1,4}for\s{1,4}[\w'"@%.]{1,64})?"""
+    r"""\s{0,4}=?\s{0,8}(?:password\()?(?:'([^'\n]{1,256})'|"([^"\n]{1,256})")"""
+)
+_SQL_PASSWORD = lazy_regex(_SQL_PASSWORD_TEXT, re.I)
+_SQL_VERBS = ("create", "alter", "grant", "connect")
+_SQL_USER = lazy_regex(
+    r"""(?:(?:create|alter)\s{1,8}(?:user|role)(?:\s{1,8}if\s{1,8}(?:not\s{1,8})?exists)?|grant\b[^;]{1,300}?\bto"""
+    r"""|connect\s{1,8}to|(?:create|alter)\s{1,8}user\b[^;]{1,300},)\s{1,8}[\w`'"@%.$-]{1,128}\s{1,8}$""",
+    re.I,
+)
+"""A user in a statement of SQL, right before "identified"."""
 
 CODE_SHAPES: tuple[Shape, ...] = (
     Shape(
@@ -56,7 +76,7 @@ CODE_SHAPES: tuple[Shape, ...] = (
                 "docker login|podman login|helm registry login|az login|redis-cli|sqlcmd|bcp |ldap"
                 "|openssl|zip |snmp|plink|putty"
                 "|pscp|psexec|winrs|ipmitool|impacket|kinit|oc login|cf login|influx|mongo|rdesktop|useradd|usermod"
-                "|ssh-keygen|cqlsh|twine "
+                "|ssh-keygen|cqlsh|twine |mosquitto|ncftp"
             ).split("|")
         ),
     ),
@@ -163,9 +183,9 @@ CODE_SHAPES: tuple[Shape, ...] = (
     ),
     Shape(
         "call",
-        ("login(", "credential(", "connect(", "connection(", "pdo("),
+        ("login(", "credential(", "credentials(", "credentials::new(", "connect(", "connection(", "pdo("),
         lazy_regex(
-            r"""(?:(?:connect|connection|pdo)\(\s{0,8}(?:["'][^"'\n]{0,80}["']|\$?\w{1,40})\s{0,8},\s{0,8}|(?:login|credential)\(\s{0,8})"""
+            r"""(?:(?:connect|connection|pdo)\(\s{0,8}(?:["'][^"'\n]{0,80}["']|\$?\w{1,40})\s{0,8},\s{0,8}|(?:login|credentials?(?:::new)?)\(\s{0,8})"""
             r"""["'][^"'\n]{1,80}["']\s{0,8},\s{0,8}["']([^"'\n\s]{4,128})["']""",
             re.I,
         ),
@@ -192,7 +212,61 @@ CODE_SHAPES: tuple[Shape, ...] = (
             r"""["'][^"'\n]{1,80}["']\s{0,8},\s{0,8}["']([^"'\n\s]{6,128})["']""",
             re.I,
         ),
-        is_mixed,
+        lambda value: is_mixed(value) or is_strange(value),
+    ),
+    Shape(
+        "call",
+        ("url.create(",),
+        lazy_regex(
+            r"""url\.create\(\s{0,20}["'][^"'\n]{1,40}["']\s{0,4},\s{0,20}["'][^"'\n]{1,80}["']\s{0,4},\s{0,20}["']([^"'\n]{3,128})["']""",
+            re.I,
+        ),
+        is_password_literal,
+    ),
+    # Keys that two ends share: of IPsec, of a network's logins, of a proxy.
+    Shape(
+        "command",
+        (': psk "', ': eap "', ': xauth "', ": psk '"),
+        lazy_regex(r""":[ ][a-z]{3,5}[ ]["']([^"'\n]{4,128}+)["']""", re.I),
+        is_literal,
+    ),
+    Shape(
+        "command",
+        ("radius-server ", "tacacs-server "),
+        lazy_regex(r"[a-z]{6}-server [^\n]{0,80}?\bkey (?:\d )?(\S{4,128}+)", re.I),
+        lambda value: is_chosen(value) or is_opaque_literal(value),
+    ),
+    Shape(
+        "command",
+        ("enable secret ", "enable password "),
+        lazy_regex(r"enable (?:secret|password) (?:\d )?(\S{4,128}+)(?=[ \t]{0,8}(?:\r?\n|$))", re.I),
+        is_typed,
+    ),
+    Shape(
+        "command",
+        ("socks5 ", "socks4 "),
+        lazy_regex(r"socks[45][ \t]{1,4}[\w.:-]{3,80}[ \t]{1,4}\d{2,5}[ \t]{1,4}\S{1,64}[ \t]{1,4}(\S{3,128}+)", re.I),
+        is_chosen,
+    ),
+    # What joins a wireless network or opens one.
+    Shape(
+        "wifi",
+        ("wifi.begin(", "softap(", "wifimulti.addap("),
+        lazy_regex(r"""[a-z.]{7,16}\(\s{0,8}["'][^"'\n]{1,64}["']\s{0,8},\s{0,8}["']([^"'\n]{4,64})["']""", re.I),
+        is_password_literal,
+    ),
+    Shape(
+        "sql",
+        ("sp_addlogin ", "sp_password ", "sp_addlinkedsrvlogin "),
+        lazy_regex(r"""sp_\w{8,20}[ ][^\n]{0,120}?,\s{0,4}(?:@\w{1,20}\s{0,2}=\s{0,2})?N?'([^'\n]{4,128})'""", re.I),
+        is_password_literal,
+    ),
+    # What Go connects with has no scheme.
+    Shape(
+        "address",
+        ("sql.open(", "sqlx.", "mysql.open("),
+        lazy_regex(r"""[a-z.(]{5,11}[^\n@]{0,64}?["'`][\w.-]{1,64}:([^\s"'`]{1,128})@\w{0,4}\(""", re.I),
+        is_password_literal,
     ),
     # A user and a password that become a header.
     Shape(
@@ -207,6 +281,7 @@ CODE_SHAPES: tuple[Shape, ...] = (
         ("{'",),
         lazy_regex(r"""\{('[^'\n]'(?:,[ ]?'[^'\n]'){5,64}+)"""),
         behind=("pass", "pwd", "secret"),
+        named=_PASSWORD_NAME,
     ),
     # The value of an entry among secrets.
     Shape(
@@ -243,7 +318,7 @@ CODE_SHAPES: tuple[Shape, ...] = (
         ("pass", "pwd", "otp", "secret", "token"),
         lazy_regex(
             r"""\w{2,24}[^\n"'`]{0,24}["'`][ \]})]{0,8}\.(?:fill|type|send_?keys|press_sequentially|set_?value)\([ ]?"""
-            r"""["'`]([^"'`\n]{3,256})["'`][ ]?[,)]""",
+            r"""["'`]([^"'`\n{]{3,256}|[^"'`\n]{3,256})(?:\{\w{2,12}\})?["'`][ ]?[,)]""",
             re.I,
         ),
         is_literal,
@@ -307,20 +382,23 @@ CODE_SHAPES: tuple[Shape, ...] = (
         ),
         is_literal,
     ),
-    Shape(
-        "sql",
-        ("identified ", "with password", "encrypted password", "set password"),
-        lazy_regex(
-            r"""[a-z]{1,64}\s{1,64}(?:with\s{1,4}\w{1,40}\s{1,4})?(?:by|password)(?:\s{1,4}for\s{1,4}[\w'"@%.]{1,64})?\s{0,4}=?\s{0,8}(?:password\()?(?:'([^'\n]{1,256})'|"([^"\n]{1,256})")""",
-            re.I,
-        ),
-        is_literal,
-    ),
+    Shape("sql", ("with password", "encrypted password", "set password"), _SQL_PASSWORD, is_literal),
+    # People say "identified by", too: in a statement a user stands before it, or it is written in capitals.
+    Shape("sql", ("identified ",), _SQL_PASSWORD, is_literal, behind=_SQL_VERBS, lines=True, named=_SQL_USER),
+    Shape("sql", ("identified ",), lazy_regex(rf"(?=(?-i:IDENTIFIED)){_SQL_PASSWORD_TEXT}", re.I), is_literal),
+    Shape("sql", ("identified ",), _SQL_PASSWORD, is_strange),
     Shape(
         "sql",
         ("identified by ",),
-        lazy_regex(r"""identified\s{1,8}by\s{1,8}([^\s'";,()]{4,128})(?=[\s;]|$)""", re.I),
+        lazy_regex(
+            r"""identified\s{1,8}by\s{1,8}([^\s'";,()]{4,128})(?=[ ]{0,4}(?:[;,"'`\\\r\n]|$)"""
+            r"""|\s{1,8}(?:using|default|temporary|quota|profile|account|password|replace|container|with|require)\b)""",
+            re.I,
+        ),
         is_chosen,
+        behind=_SQL_VERBS,
+        lines=True,
+        named=_SQL_USER,
     ),
     Shape("sql", ("password '",), lazy_regex(r"password '([^'\n]{1,256})'", re.I), is_chosen),
     Shape(

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterator
 
 from leporello.lazy_regex import lazy_regex
-from leporello.redact.prose import names_in
 from leporello.redact.spans import SecretSpan
+from leporello.redact.spoken_names import names_in
 from leporello.redact.values import is_chosen, is_file_name, is_hex_or_id, is_opaque_literal
 from leporello.text_features.rare import RarePattern, loosened
 

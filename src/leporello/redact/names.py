@@ -89,7 +89,7 @@ PINS = (
 )
 TO = frozenset("to auf en a para in na на naar till til".split())
 CHANGED = lazy_regex(
-    r"(?:re|zurück)?(?:chang|rotat|set$|updat|geänder|gesetzt|umgestell|cambia|modific|modifié|actualiza|altera|muda"
+    r"(?:re|zurück)?(?:chang|rotat|set$|updat|geänder|gesetzt|umgestell|cambi|modific|modifié|actualiz|alter|mud(?:a|ou)"
     r"|troca|atualiza|redefini|imposta|aggiorna|réinitialis|измен|смен|обновл|установл|zmienion|ustawion|gewijzig"
     r"|verander|ändra|bytt|endre|skift|změn|nastav)",
     re.IGNORECASE,
@@ -153,7 +153,7 @@ _TOKEN = lazy_regex(
 )
 _NO_KEY = lazy_regex(
     r"(?:public|primary|foreign|partition|sort|cache|idempotency|dedupe|hash|routing|range|translation|i18n|object|s3|row|group|"
-    r"lock|unique|composite|surrogate|shard)[_\-.]?key\w{0,20}$|(?:next|page|continuation|cursor|sync|pagination|continue)[_\-.]?token$"
+    r"lock|restore|unique|composite|surrogate|shard)[_\-.]?key\w{0,20}$|(?:next|page|continuation|cursor|sync|pagination|continue)[_\-.]?token$"
 )
 
 

@@ -14,13 +14,15 @@ from collections.abc import Set
 from functools import cache, lru_cache
 
 from leporello.lazy_regex import lazy_regex
-from leporello.redact.assignments import DIRECTIVES, ends_its_line, is_rule, name_around
+from leporello.redact.assignments import DIRECTIVES, ends_its_line, name_around
+from leporello.redact.columns import is_rule
+from leporello.redact.formed_keys import holds_formed_key
 from leporello.redact.given import reading
 from leporello.redact.names import HINTS, STEMS, Strength, strength_of
-from leporello.redact.prose import COMPOUNDED, name_at
 from leporello.redact.shapes import BY_WORD, FED, SHAPE_WORDS
 from leporello.redact.spans import Words, lowered_of, places_of
-from leporello.redact.vendors import VENDOR_WORDS, may_be_formed
+from leporello.redact.spoken_names import COMPOUNDED, name_at
+from leporello.redact.vendors import VENDOR_WORDS
 from leporello.redact.views import HIDING
 from leporello.text_features.rare import loosened
 
@@ -90,7 +92,7 @@ def may_hold_secret(text: str) -> bool:
     lowered = lowered_of(text)
     words = _seen_in(lowered)
     # No word tells of these, and in the automaton their long runs of letters would cost a third of its time.
-    if may_be_formed(text):
+    if holds_formed_key(text):
         return True
     if not words:
         return False
@@ -100,7 +102,7 @@ def may_hold_secret(text: str) -> bool:
         return False
     joined = _GLUE.sub("", text)
     lowered = lowered_of(joined)
-    return may_be_formed(joined) or _is_telling(joined, lowered, _seen_in(lowered))
+    return holds_formed_key(joined) or _is_telling(joined, lowered, _seen_in(lowered))
 
 
 def _is_telling(text: str, lowered: str, words: Set[str]) -> bool:

@@ -8,37 +8,34 @@ further away it stands, and the weaker the word, the stranger it must look.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Set
-from enum import Enum
+from collections.abc import Iterator
 from itertools import islice
 
-from msgspec import Struct
-
 from leporello.lazy_regex import lazy_regex
-from leporello.redact.names import CHANGED, CHANGES, KEYS, PASSWORDS, PINS, STEMS, TO
-from leporello.redact.spans import SecretSpan, lowered_of, places_of
+from leporello.redact.names import CHANGED, CHANGES, TO
+from leporello.redact.spans import SecretSpan
+from leporello.redact.spoken_names import CJK, Said, SpokenName, spoken_names
+from leporello.redact.spoken_values import (
+    CALL,
+    CODE,
+    PIN,
+    TRIM,
+    end_of_several,
+    is_said,
+    is_said_quoted,
+    is_typed,
+    run_end,
+)
 from leporello.redact.values import (
     is_chosen,
-    is_dashed_phrase,
     is_file_name,
     is_hex_or_id,
-    is_label,
-    is_literal,
     is_opaque_literal,
-    is_pass_phrase,
-    is_phrase_word,
     is_strange,
+    is_term,
     is_worded,
 )
-from leporello.text_features.rare import RarePattern
 
-_CJK = "\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
-"""Scripts that put no blank between a word and the next; Thai is one of them."""
-_NAME = lazy_regex(
-    rf"(?:(?P<pin>{PINS})|(?P<password>{PASSWORDS})|(?P<key>{KEYS}))"
-    rf"(?:(?:s|es|en|-ul|nya|['’]\w{{1,4}}|i|y|ом|а|ам)(?![\w-]))?(?=[^\w-]|$|[{_CJK}]|-\s)"
-)
-_ANY_STEM = RarePattern(lazy_regex("|".join(map(re.escape, sorted(STEMS)))))
 # What says "the next one is it". In scripts without blanks it ends a run of letters.
 _IS = frozenset(
     (
@@ -58,15 +55,12 @@ _VERB_LAST = lazy_regex(r"[ ](?:(?:olarak|olmuştur|oldu|hai|är|dir)\b|है|�
 """Behind a value in languages whose verb stands last."""
 _CJK_AS = lazy_regex(r"は|が|を|是|为|作为|로|으로|을|를")
 _STOPS = frozenset("\n。！？；")
-_TOKEN = lazy_regex(
-    rf"[{_CJK}]+|[^\s\"'`<>\\{_CJK}「」『』“”„«»，。；、！？（）：]+|[\"'`“”„«»「」『』：，。；、！？\n]"
-)
+_TOKEN = lazy_regex(rf"[{CJK}]+|[^\s\"'`<>\\{CJK}「」『』“”„«»，。；、！？（）：]+|[\"'`“”„«»「」『』：，。；、！？\n]")
 _QUOTED = lazy_regex(
     r"""["'`“„«「『][ \u00a0\u202f]?(?P<value>[^"'`“”„»」』\n\\]{3,200}?)[ \u00a0\u202f]?["'`“”»」』]"""
 )
 _ESCAPED = lazy_regex(r"u[0-9a-f]{4}")
 """Of a letter, as JSON may write it: read where it is written out."""
-_TRIM = ".,;:!?)]}*"
 _LEAD = "*_(:=："
 _SETTING_END = lazy_regex(r"[;,]|&(?=[\w-]{1,40}=)")
 _TELLING = lazy_regex(r"[\d!@#$%^&*+?~|§€£\"'`“„«「『]|[a-z][A-Z][a-z]|[a-z]-[a-z]{2,16}-")
@@ -91,19 +85,12 @@ _ANSWER = lazy_regex(
     (?P<value>[^\s"'`<>]{4,512}+)(?=[*`"']{0,3}[ \t]{0,8}\r?(?:\n|$))""",
     re.VERBOSE | re.IGNORECASE,
 )
+_FORGOTTEN = lazy_regex(r"for(?:got|get)|vergessen|vergeten|oubli|olvid|esquec|dimentic|забыл|zapomni", re.IGNORECASE)
+"""Behind such a question what stands on its line is the name of a button."""
 _NEXT_CODE = lazy_regex(
     r"(?:\r?\n[ \t>]{0,8}(?:[-*][ ]|\d{1,2}[.)][ ])?[ \t]{0,4}|(?P<inline>[,;][ ]{0,2}|[ ]{1,4}(?:[/|][ ]|and[ ])?))"
     r"(?P<code>\d{3,6}[ ]\d{3,6}(?:[ ]\d{3,6}){0,2}|[A-Za-z0-9][A-Za-z0-9-]{5,40})(?=[ \t]{0,8}\r?(?:\n|$)|[,;. ])"
 )
-_CODE = lazy_regex(
-    r"(?=[A-Za-z-]*\d)[A-Za-z0-9]{3,12}(?:-[A-Za-z0-9]{3,12}){1,5}$|\d{4,12}$|(?=[a-z]*\d)[a-z0-9]{8,16}$"
-    r"|\d{3,6}(?:[ ]\d{3,6}){1,3}$|(?=[A-Z]*\d)(?=\d*[A-Z])[A-Z0-9]{5,8}#?$"
-)
-_GROUPED = lazy_regex(r"\d{3,4}[ ]\d{3,4}(?:[ ]\d{3,4}){0,2}(?![\d%]|[.,]\d|[ ][A-Za-z]{3})")
-"""`493 027`: digits as a telephone shows them."""
-_BASE32 = lazy_regex(r"[A-Z2-7]{16,128}=*$")
-_CARD_CODE = lazy_regex(r"\d{3,4}$")
-_PIN = lazy_regex(r"(?:[A-Z]{1,3}-)?\d{4,12}#?$|\d{2,4}(?:-\d{2,4}){1,3}$")
 _COUNTED = lazy_regex(r"[ ]\d{1,8}[ ](?!works|is\b|was\b)[a-z]{3,24}s\b")
 """So many of something: `pin 4711 packages`."""
 _TYPED = lazy_regex(
@@ -130,40 +117,28 @@ _USER_BEFORE = lazy_regex(
     r"|[\w.+-]{1,64}@[\w-]{1,40}\.[\w.-]{2,40})\s{0,8}(?:,|/|&|and|with)?[ ]?(?:the[ ])?$",
     re.IGNORECASE,
 )
-_GENERATED_PART = lazy_regex(r"(?<![A-Za-z0-9])(?=[A-Za-z]*\d)(?=\d*[A-Za-z])[A-Za-z0-9]{8,}")
-_NEXT_PIECE = lazy_regex(r"""[ ]([^\s"'`<>\\,;:=()\[\]{}/-][^\s"'`<>\\,;:=()\[\]{}]{1,64}+)(?=[\s.,;]|$)""")
-_NEXT_WORD = lazy_regex(r"[ ]?([^\W\d_]{2,24}+)(?=[\s.,;]|$)")
+_USE = lazy_regex(
+    r"\b(?:us(?:e|ing|ed|a|ar|e[zm]|ando)|try|enter|type|gebruik|benutz\w{1,3}|nimm|nehmt|verwende\w{0,2}|utilis\w{1,3}"
+    r"|utiliz\w{1,4}|usá|użyj\w{0,3}|используй\w{0,2}|użyć|använd|bruk|brug|mets|pon|prueba|probier\w{0,2})[ ]"
+    r"(?:(?:the|this|het|dit|das|dieses|le|ce|la|el|esta?|a|o|lo|det)[ ])?(?:[\w-]{2,16}[ ])?$",
+    re.IGNORECASE,
+)
+"""`use the password ...`: what is to be used stands next, and is no kind of password."""
+_WITHOUT_VERB = ("şifresi", "şifremiz", "şifrem", "parolası", "parolamız", "parolam")
 _BRACKETED = lazy_regex(r"\([^()]{6,128}+\)[.,;:!?]?$")
 _PLACE = lazy_regex(r"[/.]\w{1,40}:\d{1,6}:")
 """`src/app.py:7:`"""
-_CALL = lazy_regex(r"[(\[{]")
 _END = lazy_regex(r"[.!?;{}\[\]]")
-_DESCRIBES = lazy_regex(
-    r"(?:ed|ing|ive|able|ible|al|ory|ent|ect|ong|eak|ort|er|able|word|phrase|key|text|hash)$", re.IGNORECASE
-)
 _COLONS = frozenset(":=：")
 _BEFORE_COLON = frozenset(" \t*_:：")
 _QUOTES = frozenset("\"'`“”„«»「」『』")
-_MOST_PIECES, _PHRASE_WORDS, _MOST_CODES = 8, 3, 20
-
-
-class _Said(Enum):
-    PASSWORD = "password"
-    KEY = "key"
-    PIN = "pin"
-
-
-class _Name(Struct, frozen=True):
-    start: int
-    end: int
-    said: _Said
-    word: str
+_MOST_CODES = 20
 
 
 def spoken_spans(text: str, lowered: str, words: set[str]) -> Iterator[SecretSpan]:
     """Values that a sentence calls a password, a PIN or a key. `words` are those that stand there."""
     done = 0
-    for name in _names(text, lowered, words):
+    for name in spoken_names(text, lowered, words):
         if name.start < done:
             continue
         found = None
@@ -184,108 +159,66 @@ def spoken_spans(text: str, lowered: str, words: set[str]) -> Iterator[SecretSpa
             if (changed := _typed(text, name, done)) is not None:
                 yield changed
                 done = changed.end
-        if name.said is _Said.PIN and (found is not None or name.word.endswith("s")):
+        if name.said is Said.PIN and (found is not None or name.word.endswith("s")):
             yield from _codes(text, found.end if found is not None else name.end)
 
 
-def names_in(text: str) -> Iterator[str]:
-    """What a text calls passwords, keys and PINs."""
-    lowered = lowered_of(text)
-    if _ANY_STEM.may_match(lowered):
-        yield from (name.word for name in _names(text, lowered, STEMS))
-
-
-def name_at(lowered: str, place: int) -> re.Match[str] | None:
-    """The name that begins at a place of a text in small letters."""
-    return _NAME.match(lowered, place)
-
-
-COMPOUNDED = ("passwort", "kennwort", "wachtwoord", "lösenord", "passord", "adgangskode", "salasana")
-"""Words that end longer ones: `Datenbankpasswort`."""
-
-
-def _names(text: str, lowered: str, words: Set[str]) -> Iterator[_Name]:
-    done = 0
-    for place in places_of(words & STEMS, lowered):
-        if place < done or (place > 0 and _is_inside_word(text, place)):
-            continue
-        name = name_at(lowered, place)
-        if name is not None and name[0] != "passes":
-            done = name.end()
-            yield _Name(place, done, _Said(name.lastgroup), name[0])
-
-
-def _is_inside_word(text: str, place: int) -> bool:
-    """The word is the end of another one. Scripts without blanks know no such thing."""
-    before = text[place - 1]
-    if before == "-" and text[place].isupper():  # WLAN-Passwort
-        return False
-    if before.isalpha() and text.startswith(COMPOUNDED, place):
-        return False
-    return (before.isalnum() or before in "_-.$/@#:+={") and text[place] < "\u3000" and before < "\u3000"
-
-
-def _below(text: str, name: _Name) -> SecretSpan | None:
+def _below(text: str, name: SpokenName) -> SecretSpan | None:
     """`The password is:`, and the value alone on one of the next lines, perhaps in a block of code."""
     found = _BELOW.match(text, name.end)
     if found is None:
         return None
-    value = found["value"].rstrip(_TRIM)
+    value = found["value"].rstrip(TRIM)
     # Without a colon the line may just go on.
-    if is_file_name(value) or not (is_strange(value) if found["bare"] else _is_said(value, name, linked=True)):
+    if is_file_name(value) or not (is_strange(value) if found["bare"] else is_said(value, name, linked=True)):
         return None
     start = found.start("value")
     return SecretSpan(start, start + len(value), "spoken")
 
 
-def _quoted_next(text: str, name: _Name) -> SecretSpan | None:
+def _quoted_next(text: str, name: SpokenName) -> SecretSpan | None:
     """`use password "..."`"""
     quoted = _QUOTED.match(text, name.end + 1) if text[name.end : name.end + 1] == " " else None
-    if quoted is None or name.said is not _Said.PASSWORD or not is_chosen(quoted["value"]):
+    if quoted is None or name.said is not Said.PASSWORD or not is_chosen(quoted["value"]):
         return None
     return SecretSpan(*quoted.span("value"), "spoken")
 
 
-def _answered(text: str, name: _Name) -> SecretSpan | None:
+def _answered(text: str, name: SpokenName) -> SecretSpan | None:
     """A question and its answer, or a label and the value below it, in one text."""
     found = _ANSWER.match(text, name.end)
     if found is None:
         return None
-    value = found["value"].rstrip(_TRIM)
+    value = found["value"].rstrip(TRIM)
+    before_value = text[max(0, name.start - _BEFORE) : found.start("value")].rpartition("\n")[2]
+    if _FORGOTTEN.search(before_value):
+        return None
     labelled = found["label"] is not None
     if labelled and text[: name.start].rpartition("\n")[2].strip(" \t*_#-"):
         return None
-    if is_file_name(value) or not (is_strange(value) if labelled else _is_said(value, name, linked=True)):
+    if is_file_name(value) or not (is_strange(value) if labelled else is_said(value, name, linked=True)):
         return None
     return SecretSpan(found.start("value"), found.start("value") + len(value), "spoken")
 
 
-def _typed(text: str, name: _Name, start: int) -> SecretSpan | None:
+def _typed(text: str, name: SpokenName, start: int) -> SecretSpan | None:
     """`... asks for the password, just enter ...`, `... but now it's ...`: further on in the line."""
-    if name.said is not _Said.PASSWORD:
+    if name.said is not Said.PASSWORD:
         return None
     line_end = text.find("\n", start, start + _WINDOW)
     line_end = line_end if line_end >= 0 else start + _WINDOW
     found = _TYPED.search(text, start, line_end) or _CHANGED.match(text, start, line_end)
     if found is None:
         return None
-    value = found["value"].rstrip(_TRIM)
-    if not (is_chosen(value) if "changed" in found.re.groupindex else _is_typed(value)):
+    value = found["value"].rstrip(TRIM)
+    if not (is_chosen(value) if "changed" in found.re.groupindex else is_typed(value)):
         return None
     return SecretSpan(found.start("value"), found.start("value") + len(value), "spoken")
 
 
-def _is_typed(value: str) -> bool:
-    """Nothing but the verb says that it is one: more than a name with a number at its end."""
-    digits = sum(map(str.isdigit, value))
-    return (
-        is_chosen(value) and not is_file_name(value) and (digits > 1 or is_strange(value)) and not _CALL.search(value)
-    )
-
-
-def _listed(text: str, name: _Name) -> Iterator[SecretSpan]:
+def _listed(text: str, name: SpokenName) -> Iterator[SecretSpan]:
     """`API keys:` and, below it, what each is for with its value."""
-    if name.said is _Said.PIN or text[name.end : name.end + 1] not in _BEFORE_COLON:
+    if name.said is Said.PIN or text[name.end : name.end + 1] not in _BEFORE_COLON:
         return
     heading = _HEADING.match(text, name.end)
     place = heading.end() if heading is not None else -1
@@ -301,26 +234,26 @@ def _codes(text: str, end: int) -> Iterator[SecretSpan]:
     """Further codes of a list, one a line."""
     for _ in range(_MOST_CODES):
         following = _NEXT_CODE.match(text, end)
-        if following is None or _CODE.match(following["code"]) is None:
+        if following is None or CODE.match(following["code"]) is None:
             return
         end = following.end("code")
         yield SecretSpan(*following.span("code"), "spoken")
 
 
-def _after(text: str, name: _Name) -> SecretSpan | None:
+def _after(text: str, name: SpokenName) -> SecretSpan | None:
     signed = paired = False
     before = ""
-    linked = name.said is _Said.PASSWORD and name.word.endswith(("'s", "’s"))
+    linked = name.said is Said.PASSWORD and name.word.endswith(("'s", "’s"))
     count = 0
     for token in islice(_TOKEN.finditer(text, name.end, name.end + _WINDOW), _MOST_WORDS):
         word = token[0]
         if word in _STOPS or (text[token.start() - 1] == "\\" and _ESCAPED.match(word)):
             return None
         if linked and (quoted := _QUOTED.match(text, token.start())) is not None:
-            return SecretSpan(*quoted.span("value"), "spoken") if _is_said_quoted(quoted["value"], name) else None
+            return SecretSpan(*quoted.span("value"), "spoken") if is_said_quoted(quoted["value"], name) else None
         if word in _QUOTES:
             continue
-        if word in _COLONS or (paired and word in _AND) or (count == 0 and word == "," and name.said is _Said.PIN):
+        if word in _COLONS or (paired and word in _AND) or (count == 0 and word == "," and name.said is Said.PIN):
             linked, signed, paired = True, word in _COLONS, False
             continue
         if count == 0:
@@ -328,13 +261,13 @@ def _after(text: str, name: _Name) -> SecretSpan | None:
             linked = linked or signed or _is_bracketed(word)
         bare = word.lstrip(_lead(name, near=count == 0 or linked))
         start = token.start() + len(word) - len(bare)
-        value = (_SETTING_END.split(bare, maxsplit=1)[0] if signed or name.said is _Said.PIN else bare).rstrip(_TRIM)
-        end = _end_of_several(text, start, name, linked, first=count == 0) if value else None
+        value = (_SETTING_END.split(bare, maxsplit=1)[0] if signed or name.said is Said.PIN else bare).rstrip(TRIM)
+        end = end_of_several(text, start, name, linked, first=count == 0) if value else None
         if end is not None:
             return SecretSpan(start, end, "spoken")
         if value and not is_file_name(value) and _is_at(text, name, value, linked, count):
             end = start + len(value)
-            return SecretSpan(start, _run_end(text, end) if linked and end == token.end() else end, "spoken")
+            return SecretSpan(start, run_end(text, end) if linked and end == token.end() else end, "spoken")
         count += 1
         if not value and _END.search(word):
             return None
@@ -349,33 +282,17 @@ def _after(text: str, name: _Name) -> SecretSpan | None:
     return None
 
 
-def _lead(name: _Name, *, near: bool) -> str:
+def _lead(name: SpokenName, *, near: bool) -> str:
     """Signs that may stand before a value."""
-    return (_LEAD if near else "*_(") + ("[" if name.said is _Said.PIN else "")
-
-
-def _end_of_several(text: str, start: int, name: _Name, linked: bool, *, first: bool) -> int | None:
-    """Where a pass phrase ends, or digits that are set apart in groups."""
-    if linked and "phrase" in name.word and (end := _phrase_end(text, start)) is not None:
-        return end
-    if name.said is _Said.KEY or not (linked or (first and name.said is _Said.PIN)):
-        return None
-    code = _GROUPED.match(text, start)
-    return code.end() if code is not None else None
-
-
-def _is_said_quoted(value: str, name: _Name) -> bool:
-    if " " in value:
-        return name.said is _Said.PASSWORD and is_pass_phrase(value)
-    return _is_said(value, name, linked=True) or _is_quoted_word(value, name)
+    return (_LEAD if near else "*_(") + ("[" if name.said is Said.PIN else "")
 
 
 _AND = frozenset("/ | & + and und et y e i и".split())
 
 
-def _is_user_and_password(name: _Name) -> bool:
+def _is_user_and_password(name: SpokenName) -> bool:
     """`creds: bob / ...`: what is announced are two things."""
-    return name.said is _Said.PASSWORD and name.word.startswith(("cred", "zugangs", "identifiants"))
+    return name.said is Said.PASSWORD and name.word.startswith(("cred", "zugangs", "identifiants"))
 
 
 def _is_bracketed(word: str) -> bool:
@@ -383,7 +300,7 @@ def _is_bracketed(word: str) -> bool:
     return _BRACKETED.match(word) is not None and is_strange(word.strip("().,;:!?"))
 
 
-def _links(word: str, name: _Name, linked: bool) -> bool:
+def _links(word: str, name: SpokenName, linked: bool) -> bool:
     """Whether the word says that the next one is the value."""
     lowered = word.lower()
     if name.word == "pass":
@@ -396,75 +313,49 @@ def _links(word: str, name: _Name, linked: bool) -> bool:
     )
 
 
-def _is_at(text: str, name: _Name, value: str, linked: bool, count: int) -> bool:
+def _is_at(text: str, name: SpokenName, value: str, linked: bool, count: int) -> bool:
     """Whether a word so many words behind the name is what it speaks of."""
     if linked:
-        return _is_said(value, name, linked=True)
+        return is_said(value, name, linked=True)
     if name.word == "pass":
         return count == 0 and is_chosen(value) and _follows(_USER_BEFORE, text, name)
-    is_password = count == 0 and name.said is _Said.PASSWORD and (is_chosen(value) or is_worded(value))
+    is_password = count == 0 and name.said is Said.PASSWORD and (is_chosen(value) or is_worded(value))
     if is_password and _follows(_USER_BEFORE, text, name):
         return True
+    if is_password and is_typed(value) and not is_term(value) and _is_told_by_place(text, name, value):
+        return True
     if count == 0 and _VERB_LAST.match(text, text.find(value, name.end) + len(value)):
-        return _is_said(value, name, linked=True)
+        return is_said(value, name, linked=True)
     if count == 0:
-        return _is_said(value, name, linked=False) and not _COUNTED.match(text, name.end)
+        return is_said(value, name, linked=False) and not _COUNTED.match(text, name.end)
     return (
-        name.said is not _Said.PIN
+        name.said is not Said.PIN
         and count <= _NEAR
         and "=" not in value
         and is_strange(value)
-        and not _CALL.search(value)
+        and not CALL.search(value)
         and not is_hex_or_id(value)
     )
 
 
-def _is_quoted_word(value: str, name: _Name) -> bool:
-    """A plain word in quotes is a password when it neither describes one nor names a field."""
-    return (
-        name.said is _Said.PASSWORD
-        and name.word != "pass"
-        and value.isalpha()
-        and value.islower()
-        and value.isascii()
-        and is_literal(value)
-        and not is_label(value)
-        and is_phrase_word(value.lower(), first=True)
-        and _DESCRIBES.search(value) is None
-    )
+def _is_told_by_place(text: str, name: SpokenName, value: str) -> bool:
+    """`use the password ...`, `parolası ...` in languages without a verb for it, and a line of these two alone."""
+    if _follows(_USE, text, name) or name.word.endswith(_WITHOUT_VERB):
+        return True
+    before = text[max(0, name.start - _BEFORE) : name.start].rpartition("\n")[2]
+    end = name.end + 1 + len(value)
+    return not before.strip() and text[end : end + 1] in ("", "\n", "\r")
 
 
-def _follows(before: re.Pattern[str], text: str, name: _Name) -> bool:
+def _follows(before: re.Pattern[str], text: str, name: SpokenName) -> bool:
     return before.search(text, max(0, name.start - 90), name.start) is not None
 
 
-def _is_said(value: str, name: _Name, *, linked: bool) -> bool:
-    if name.word in ("cvc", "cvv"):
-        return _CARD_CODE.match(value) is not None
-    if name.said is _Said.PIN:
-        return (_PIN.match(value) is not None and (linked or not name.word.endswith("s"))) or (
-            linked and _CODE.match(value) is not None
-        )
-    if name.word == "seed" and _BASE32.match(value):
-        return linked
-    if name.said is _Said.KEY:
-        return (
-            is_opaque_literal(value)
-            and not _CALL.search(value)
-            and (linked or _GENERATED_PART.search(value) is not None)
-        )
-    if name.word == "pass":
-        return "_" not in value and "/" not in value and is_chosen(value)
-    if linked:
-        return is_chosen(value) or is_dashed_phrase(value) or is_worded(value)
-    return is_literal(value) and is_strange(value)
-
-
-def _before(text: str, name: _Name) -> SecretSpan | None:
+def _before(text: str, name: SpokenName) -> SecretSpan | None:
     """`Use ... as the password`: the value itself must be telling."""
     begin = max(0, name.start - _BEFORE)
-    typed = _TYPED_WHEN.search(text, begin, name.start) if name.said is _Said.PASSWORD else None
-    if typed is not None and _is_typed(typed["value"]):
+    typed = _TYPED_WHEN.search(text, begin, name.start) if name.said is Said.PASSWORD else None
+    if typed is not None and is_typed(typed["value"]):
         return SecretSpan(*typed.span("value"), "spoken")
     linked = False
     for token in reversed(list(_TOKEN.finditer(text, begin, name.start))[-_NEAR - 2 :]):
@@ -474,30 +365,9 @@ def _before(text: str, name: _Name) -> SecretSpan | None:
         if word.endswith(("!", "?")) and not linked:
             return None
         bare = word.lstrip("*_(").rstrip(".,;:)]}*")
-        telling = _PIN.match(bare) if name.said is _Said.PIN else is_strange(bare)
+        telling = PIN.match(bare) if name.said is Said.PIN else is_strange(bare)
         if linked and telling and not is_hex_or_id(bare) and not is_file_name(bare) and not _PLACE.search(bare):
             start = token.start() + word.find(bare)
             return SecretSpan(start, start + len(bare), "spoken")
         linked = linked or word[0] == "(" or word.lower() in _AS or _CJK_AS.match(word) is not None
     return None
-
-
-def _run_end(text: str, end: int) -> int:
-    """Where a password of several pieces ends: `p@ss w0rd` is one."""
-    for _ in range(_MOST_PIECES):
-        token = _NEXT_PIECE.match(text, end)
-        if token is None or not is_chosen(token[1].rstrip(_TRIM)):
-            break
-        end = token.start(1) + len(token[1].rstrip(_TRIM))
-    return end
-
-
-def _phrase_end(text: str, start: int) -> int | None:
-    """Where a pass phrase ends that stands without quotes: several words that no sentence is made of."""
-    end, count = start, 0
-    while count < _MOST_PIECES * 3:
-        word = _NEXT_WORD.match(text, end)
-        if word is None or not is_phrase_word(word[1], first=count == 0):
-            break
-        end, count = word.end(1), count + 1
-    return end if count >= _PHRASE_WORDS else None

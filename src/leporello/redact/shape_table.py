@@ -22,6 +22,7 @@ from leporello.redact.values import (
     is_password_literal,
     is_strange,
     is_word_given,
+    is_worded,
 )
 
 _TELLING = "(?:passw|passphrase|secret|token|api_?-?key|pwd)"
@@ -38,6 +39,8 @@ class Shape(Struct, frozen=True):
     """One of these must stand on the same line within a few hundred characters before."""
     lines: bool = False
     """It may also stand on a line before."""
+    named: re.Pattern[str] | None = None
+    """This must match there, too, where a word of `behind` may be part of another one."""
 
 
 _QUOTE = r"""\\{0,3}["']?"""
@@ -261,6 +264,17 @@ TEXT_SHAPES: tuple[Shape, ...] = (
             re.I,
         ),
         is_chosen_in_prose,
+    ),
+    # A user and a password with nothing but a sign between them.
+    Shape(
+        "login",
+        ("log in", "login", "logging in", "sign in", "signing in"),
+        lazy_regex(
+            r"(?:log|sign)\w{0,4}[ ]?in\b[^\n.;]{0,30}?[ ](?:with|as|using)[ ][\w.@-]{2,64}[/:|]([^\s\"'`,;/]{6,128})"
+            r"(?=[\s.,;]|$)",
+            re.I,
+        ),
+        lambda value: is_mixed(value) or is_strange(value) or is_worded(value),
     ),
     Shape(
         "wifi",

@@ -76,14 +76,17 @@ def shape_spans(text: str, lowered: str, words: set[str]) -> Iterator[SecretSpan
 def _is_secret(lowered: str, shape: Shape, match: re.Match[str]) -> bool:
     if not shape.accepts(match[match.lastindex or 0]):
         return False
-    return not shape.behind or _stands_behind(lowered, shape, match.start())
+    return not shape.behind or _stands_behind(lowered, shape, match)
 
 
-def _stands_behind(lowered: str, shape: Shape, place: int) -> bool:
+def _stands_behind(lowered: str, shape: Shape, match: re.Match[str]) -> bool:
+    place = match.start()
     start = max(0, place - _LONGEST_COMMAND)
     if not shape.lines:
         start = max(start, lowered.rfind("\n", start, place))
-    return any(lowered.find(word, start, place + 1) >= 0 for word in shape.behind)
+    if not any(lowered.find(word, start, place + 1) >= 0 for word in shape.behind):
+        return False
+    return shape.named is None or shape.named.search(match.string, start, place) is not None
 
 
 def _fed(text: str, lowered: str) -> Iterator[SecretSpan]:

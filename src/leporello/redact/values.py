@@ -181,6 +181,34 @@ def is_made_of_words(value: str) -> bool:
     return len(value) < 40 and all(_PART.match(part) for part in _SPLIT.split(value)) and not is_opaque(value)
 
 
+_CAMEL_WORDS = lazy_regex(r"[A-Z]{1,6}(?![a-uw-z])|[A-Z]?[a-uw-z][a-z]+|[Vv](?=\d)|[Vv][a-z]+|\d+|.")
+_VERSION = lazy_regex(r"\d|1[0-9]|32|64|128|224|256|384|512|1024|2048|4096|8601|509|25519")
+_VOWELS = frozenset("aeiouy")
+_WITHOUT_VOWELS = frozenset(
+    "http https ftp sftp smtp html xml grpc mqtt tls ssl dns jwt jwk ssh rpc sql css pkcs".split()
+)
+
+
+def is_type_name(value: str) -> bool:
+    """`OAuth2Bearer`, `SecretManagerV2`, `Sha256Digest`: words in CamelCase and the number of a version or a size."""
+    if not value.isascii() or not value.isalnum():
+        return False
+    pieces = _CAMEL_WORDS.findall(value[:_ENOUGH])
+    numbers = [piece for piece in pieces if piece.isdigit()]
+    words = [piece for piece in pieces if piece.isalpha() and piece not in "Vv"]
+    return (
+        len(numbers) == 1
+        and _VERSION.fullmatch(numbers[0]) is not None
+        and max(map(len, words), default=0) > 3
+        and all(word.isupper() or (len(word) > 1 and _is_spoken(word.lower())) for word in words)
+        and sum(map(len, words)) > 3 * len(words)
+    )
+
+
+def _is_spoken(word: str) -> bool:
+    return not _VOWELS.isdisjoint(word) or word in _WITHOUT_VOWELS
+
+
 def is_number(value: str) -> bool:
     """A count, a size, a version, a date."""
     return _NUMERIC.match(value) is not None or _DATE.match(value) is not None
@@ -218,9 +246,18 @@ def _reads_like_words(value: str) -> bool:
     return len(numbers) <= 1 and all(len(run) <= 3 if run.isdigit() else len(run) >= least for run in runs)
 
 
+_BASE64 = lazy_regex(
+    r"/(?:[A-Za-z0-9+]{0,64}/){0,4}(?=[A-Z0-9+]{0,20}[a-z])(?=[a-z0-9+]{0,20}[A-Z])(?=[A-Za-z+]{0,20}\d)[A-Za-z0-9+]{20,}+"
+    r"[A-Za-z0-9+/]*+={0,2}$"
+)
+"""It may begin with a slash; no part of a path is as mixed."""
+
+
 def _is_path(value: str) -> bool:
-    if value.startswith(("/", "./", "../", "~/", "http:", "https:")):
+    if value.startswith(("./", "../", "~/", "http:", "https:")):
         return True
+    if value.startswith("/"):
+        return _BASE64.match(value) is None
     return "/" in value and _FILE_ENDING.search(value) is not None
 
 
@@ -247,7 +284,7 @@ _SENTENCE_WORDS = frozenset(
 _SECRET_WORD = lazy_regex(r"passw|passphrase|token|secret|credential", re.IGNORECASE)
 _TERM = lazy_regex(
     r"^(?:base\d+|b64|sha\d*|md\d|argon2\w*|pbkdf2|utf\d*|oauth2?|x509|aes\d*|pkcs\d+|ed25519|rsa\d*|[bs]?crypt\d*|[tms2]fa"
-    r"|[12]fa|varchar\d*|secp\w*|ecies\S*|[ex]25519|curve25519|chacha20\S*|[rhe]s256|n?char\d*|u?int\d*|float\d*|h?otp|i18n|s3|ec2|k8s|p12|v\d+|python\d*|1password|keepass\w*)(?:$|[^A-Za-z0-9])",
+    r"|[12]fa|varchar\d*|secp\w*|ecies\S*|[ex]25519|curve25519|chacha20\S*|[rhe]s256|n?char\d*|u?int\d*|float\d*|h?otp|i18n|s3|ec2|k8s|p12|v\d+|python\d*|1password\d*|keepass\w*|(?:iso|nist|rfc|fips|pci|cve|ieee)-?\d[\d.-]*)(?:$|[^A-Za-z0-9])",
     re.IGNORECASE,
 )
 _MAIL_ADDRESS = lazy_regex(r"^[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}$")

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from functools import cache
 
 from leporello.lazy_regex import lazy_regex
+from leporello.redact.formed_keys import formed_key_spans
 from leporello.redact.spans import SecretSpan, matches
-from leporello.redact.values import is_drawn, is_opaque
+from leporello.redact.values import is_drawn
 
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
 _ID = "[A-Za-z0-9_-]"
@@ -76,7 +77,7 @@ _STARTS: dict[str, str] = {
     "ATBB": rf"{_ALNUM}{{28,}}+",
     "ATATT3": r"[A-Za-z0-9_=+/-]{50,}+",  # Atlassian
     "ATCTT3": r"[A-Za-z0-9_=+/-]{50,}+",
-    "xox": r"(?:[abceoprsd]|e\.xox[bp])-(?=[A-Za-z_.%+=-]{0,16}\d)[A-Za-z0-9_.%+/=-]{20,}+",  # Slack
+    "xox": r"(?:[abceoprsd]|e\.xox[bp])-[A-Za-z0-9_.%+/=-]{20,}+",  # Slack
     "xapp-": r"\d-[A-Za-z0-9-]{30,}+",
     "xwfp-": rf"{_ID}{{30,}}+",
     "SG.": rf"{_ID}{{16,}}\.{_ID}{{30,}}+",  # SendGrid
@@ -108,8 +109,7 @@ _STARTS: dict[str, str] = {
     "duffel_": rf"(?:live|test)_{_ID}{{40,}}+",
     "FLW": rf"(?:SECK|PUBK)(?:_TEST)?-{_ID}{{20,}}+",  # Flutterwave
     **dict.fromkeys(("hvs.", "hvb.", "hvr."), rf"{_ID}{{24,}}+"),  # Vault
-    # A number is in nearly each of them, and in no name of code.
-    "s.": rf"(?=[A-Za-z]{{0,20}}\d){_ALNUM}{{24,26}}(?![A-Za-z0-9_(\[.])",
+    "s.": rf"{_ALNUM}{{24,26}}(?![A-Za-z0-9_(\[.])",
     "s.CAES": rf"{_ID}{{60,}}+",
     "tkn.v1_": r"[A-Za-z0-9+/=_-]{40,}+",  # Teamwork
     "mdb_sa_sk_": rf"{_ID}{{30,}}+",  # MongoDB Atlas
@@ -222,6 +222,14 @@ _STARTS: dict[str, str] = {
     "y0_": rf"{_ID}{{50,}}+",  # Yandex
     "vercel_blob_rw_": rf"{_ALNUM}{{12,}}_{_ALNUM}{{24,}}+",
 }
+# What begins like a key and is none: names of code, paths.
+_PATH_PART = r"(?:[A-Z]?[a-z]{1,40}\d{0,3}|[A-Z]{1,40})"
+_LOOKS_LIKE = {
+    "s.": lazy_regex(
+        r"s\.(?:(?:[a-z]{3,}+)?(?:[A-Z][a-z]{2,}+|By|Id|To|Of|On|In|Is|At|Or|As|Up|Db){1,12}+|[A-Za-z]{25,26})"
+    ),
+    "xox": lazy_regex(rf"xox[a-z](?:\.xox[a-z])?-{_PATH_PART}(?:[-_./]{_PATH_PART}){{0,40}}"),
+}
 # What stands in the middle or at the end of a key and nowhere else, what comes before it and after it.
 _MIDDLES: dict[str, tuple[str, str]] = {
     ":AA": (r"\d{8,12}", rf"{_ID}{{30,40}}(?!{_ALNUM})"),  # Telegram
@@ -256,52 +264,6 @@ VENDOR_WORDS = {**_START_PATTERNS, **{word: re.escape(word) + after for word, (_
 """What a vendor's key begins with or holds, and the pattern that matches from there."""
 
 
-_BODY = lazy_regex(r"[_-]([A-Za-z0-9]{20,8192}+)")
-_SHORTEST_BODY, _LONGEST_LOOKED_AT, _LONGEST_PREFIX = 28, 64, 48
-_PREFIX = lazy_regex(
-    r"(?:(?<![A-Za-z0-9_+/.%-])|(?<=\n[+-])|(?<=\A[+-]))([a-z][a-z0-9]{0,11}(?:[_-][a-z0-9]{1,10}){0,3})$"
-)
-_PIECES = lazy_regex(r"[_-]")
-_GRADES = frozenset("live test prod dev pat oat sat".split())
-"""Behind these a key may be shorter."""
-_OF_IDS = frozenset(
-    (
-        "msg req request resp response call toolu srvtoolu chatcmpl cmpl thread run lc asst step file batch gen evt"
-        " event cus sub price prod ch acct user usr org team proj project sess session conv item rs fc ws id uid uuid"
-        " trace span sha1 sha256 sha384 sha512 md5 nonce boundary etag build chunk chunks index main cache digest hash"
-        " node task job page block cs pi pm txn img image video asset assets release deploy commit tx"
-        " ref pubkey pk addr"
-    ).split()
-)
-"""What stands before something's id or checksum."""
-
-
-def _formed_spans(text: str) -> Iterator[SecretSpan]:
-    """A short name in small letters and, behind its last dash, letters drawn at random: `polar_oat_…`.
-
-    Ids are formed so too, but they are shorter, or their names say what they are of.
-    """
-    for body in _BODY.finditer(text):
-        prefix = _PREFIX.search(text, max(0, body.start() - _LONGEST_PREFIX), body.start())
-        if prefix is None:
-            continue
-        pieces = _PIECES.split(prefix[1])
-        if pieces[0] in _OF_IDS or len(body[1]) < (20 if pieces[-1] in _GRADES else _SHORTEST_BODY):
-            continue
-        if _is_formed(body[1]):
-            yield SecretSpan(*body.span(1), "vendor_key")
-
-
-def _is_formed(body: str) -> bool:
-    digits = sum(map(str.isdigit, body[:_LONGEST_LOOKED_AT]))
-    return digits > 1 and body.lower() != body != body.upper() and is_drawn(body) and is_opaque(body)
-
-
-def may_be_formed(text: str) -> bool:
-    """Whether a key of a vendor that is not in the tables stands in a text."""
-    return next(_formed_spans(text), None) is not None
-
-
 @cache
 def _start_pattern(word: str) -> re.Pattern[str]:
     return re.compile(_START_PATTERNS[word])
@@ -309,11 +271,12 @@ def _start_pattern(word: str) -> re.Pattern[str]:
 
 def vendor_spans(text: str, words: set[str]) -> Iterator[SecretSpan]:
     """Keys of known formats, wherever they stand. `words` are those that stand in the text, perhaps in other case."""
-    yield from _formed_spans(text)
+    yield from formed_key_spans(text)
     for word in VENDOR_WORDS.keys() & words:
         if word in _START_PATTERNS:
+            other = _LOOKS_LIKE.get(word)
             for match in matches(_start_pattern(word), text, word, text):
-                if is_drawn(match[0][len(word) :]):
+                if is_drawn(match[0][len(word) :]) and (other is None or other.fullmatch(match[0]) is None):
                     yield SecretSpan(*match.span(), "vendor_key")
         else:
             before, after = _MIDDLE_PATTERNS[word]
