@@ -17,6 +17,7 @@ from leporello.ledger.units import CUT_MARK, QUESTION, clip
 from leporello.ledger.user_text import without_tags
 from leporello.summaries.answers import agrees, is_open, is_question, is_reply
 from leporello.summaries.decisions import option_named
+from leporello.summaries.endings import does_it_himself, says_that_is_all
 from leporello.summaries.handoff import HandoffLine, LineOrigin
 from leporello.summaries.replies import (
     ASKS_FOR,
@@ -28,7 +29,6 @@ from leporello.summaries.replies import (
     proposal,
     referent,
     refers,
-    says_that_is_all,
 )
 
 ASK_CHARS = 1_200
@@ -133,7 +133,7 @@ def pending_asks(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
         and ask.number in covered
         and not is_reply(ask.text)
         and not _only_rules(ask)
-        and not _DOES_IT_HIMSELF.match(ask.text)
+        and not does_it_himself(ask.text)
         and not any(_repeats(later.text, ask.text) for later in ledger.asks[place + 1 : place + RECENT_ASKS])
         and (ask.number in recent or not (dealt_with(ledger, ask) or ledger.was_worked_on(place)))
         and not (ledger.was_worked_on(place) and _was_left_behind(ledger, place))
@@ -192,12 +192,6 @@ def _only_rules(ask: Ask) -> bool:
     return bool(sentences) and all(read(sentence).kind in _STANDING for sentence in sentences)
 
 
-_DOES_IT_HIMSELF = lazy_regex(
-    r"\W{0,4}(?:(?:ok(?:ay)?|yes|alright|good|fine|hmm?)\W{1,3}){0,2}(?:let me|i['’]?ll|i will|i['’]?m going to"
-    r"|ich werde|je vais|voy a|vou)\b(?!.{0,400}(?:[?？]|\b(?:please|can you|could you|then you|bitte)\b))",
-    re.IGNORECASE | re.DOTALL,
-)
-"""What the user is about to do, and asks nobody for."""
 _SENTENCES = lazy_regex(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
 _STANDING = (RuleKind.CONSTRAINT, RuleKind.PREFERENCE)
 
@@ -292,7 +286,8 @@ LEAST_LINES, LINE_CHARS, GAP_CHARS, MOST_ALIKE = 6, 160, 3, 2
 BEGINS_SHARE, ENDS_SHARE = 0.3, 0.1
 _MARKUP = lazy_regex(r"\s{0,20}(?:```.{0,20}|</?[\w-]{1,40}>)\s*$")
 _COMMANDS = lazy_regex(
-    r"^\s{0,8}(?:[\w.@-]{0,80}/){1,20}[\w.@-]{1,80}:?(?::\d+)*$|\b(?:MUST|EXACT(?:LY)?|CRITICAL|REQUIRED)\b.{0,200}[:：]$"
+    r"^\s{0,8}(?:[\w.@-]{0,80}/){1,20}[\w.@-]{1,80}:?(?::\d+)*$|\b(?:MUST|EXACT(?:LY)?|CRITICAL"
+    r"|REQUIRED)\b.{0,200}[:：]$"
 )
 """A line that is nothing but a file, as linters print it before what they found there; one that leads to a command."""
 _FORBIDS = lazy_regex(
