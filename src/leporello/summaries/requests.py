@@ -235,7 +235,7 @@ def condensed(text: str, most: int) -> str:
     """
     if len(text) <= most:
         return text
-    lines = [line.rstrip() for line in text.split("\n") if line.strip() and not _MARKUP.match(line)]
+    lines = [line.rstrip() for line in text.split("\n") if line.strip() and not _TELLS_NOTHING.match(line)]
     if len(lines) < LEAST_LINES:
         return clip(text, most)
     kept: set[int] = set()
@@ -263,7 +263,9 @@ def _by_weight(lines: Sequence[str], most: int) -> Iterator[int]:
         if alike[pattern] <= MOST_ALIKE:
             told.append(place)
     yield from _up_to(told, lines, int(most * BEGINS_SHARE))
-    yield from _up_to(told[::-1], lines, int(most * ENDS_SHARE))
+    # What is wanted often stands in the last line, behind all that was pasted.
+    last = min(len(lines[-1]), LINE_CHARS) + GAP_CHARS
+    yield from _up_to(told[::-1], lines, max(int(most * ENDS_SHARE), last))
     for signs in (_COMMANDS, _FORBIDS, _BINDS):
         for place in told:
             if signs.search(lines[place]):
@@ -284,7 +286,10 @@ def _up_to(places: Iterable[int], lines: Sequence[str], room: int) -> Iterator[i
 _WITHOUT_FIGURES = dict.fromkeys(map(ord, "0123456789"))
 LEAST_LINES, LINE_CHARS, GAP_CHARS, MOST_ALIKE = 6, 160, 3, 2
 BEGINS_SHARE, ENDS_SHARE = 0.3, 0.1
-_MARKUP = lazy_regex(r"\s{0,20}(?:```.{0,20}|</?[\w-]{1,40}>)\s*$")
+_TELLS_NOTHING = lazy_regex(
+    r"\s{0,20}(?:```.{0,20}|</?[\w-]{1,40}>)\s*$|If you need specific details from before exiting plan mode\b"
+)
+"""Markup, and the pointer to a transcript that a program puts behind a plan."""
 _COMMANDS = lazy_regex(
     r"^\s{0,8}(?:[\w.@-]{0,80}/){1,20}[\w.@-]{1,80}:?(?::\d+)*$|\b(?:MUST|EXACT(?:LY)?|CRITICAL"
     r"|REQUIRED)\b.{0,200}[:：]$"
