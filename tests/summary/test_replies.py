@@ -354,6 +354,20 @@ def test_a_question_that_was_answered_is_no_goal() -> None:
     assert goal(ledger, ALL) == []
 
 
+def test_a_question_that_was_asked_twice_and_answered_is_no_goal() -> None:
+    """The first time it was interrupted."""
+    asked = "Are there any bolts that would let us open the gate from inside?"
+    begun = ledger_of(user(asked), user(asked), EDIT)
+    assert [line.sources for line in goal(begun, ALL)] == [(2,)]
+    later = [answer("By the latch."), EDIT, user("Then oil the latch of the gate, please.")]
+    assert goal(ledger_of(user(asked), user(asked), *later), ALL) == []
+
+
+def test_a_goal_that_is_a_number_says_what_it_means() -> None:
+    ledger = ledger_of(answer(FAULTS), user("3 but leave the old hinges as they are, they are fine"), EDIT)
+    assert told(goal(ledger, ALL)) == ["3 but leave the old hinges as they are, they are fine (“3. No oil.”)"]
+
+
 def test_a_field_of_a_record_answers_less_than_a_sentence() -> None:
     asked = "Are there coaches that leave Ulm after 11 in EST, and when?"
     said = "Arrival: 08:30 PM EST\n\nTwo coaches leave Ulm after 11."

@@ -113,7 +113,8 @@ def _reason(unit: RankedUnit, ledger: Ledger, places: set[tuple[int, int]]) -> U
 
 def option_named(ledger: Ledger, number: int, text: str) -> HandoffLine:
     """What the assistant had called by the number that a message of the user names; of a bare heading its items too."""
-    before = max((ask.answered_by for ask in ledger.asks if ask.answered_by and ask.answered_by < number), default=0)
+    closed = (ask.answered_by for ask in ledger.asks if ask.answered_by and ask.answered_by < number)
+    before = max(closed, default=0) or last_spoken(ledger, number)  # a command of the program has no answer
     told = [known.text for known in ledger.facts[before].units] if before in ledger.facts else []
     named = _NAMED_OPTION.search(text)
     if named:

@@ -83,9 +83,9 @@ def active_task(ledger: Ledger, covered: Collection[int] = ()) -> list[HandoffLi
     return [*before, *filter(lambda line: line.text, [meant]), *asked, ask_line(newest)]
 
 
-def _with_option(ledger: Ledger, ask: Ask) -> HandoffLine:
+def _with_option(ledger: Ledger, ask: Ask, most: int = ASK_CHARS) -> HandoffLine:
     """A request, with what it calls by a number."""
-    line, option = ask_line(ask), option_named(ledger, ask.number, ask.text)
+    line, option = ask_line(ask, most=most), option_named(ledger, ask.number, ask.text)
     return replace(line, text=f"{line.text} (“{option.text}”)") if option.text else line
 
 
@@ -200,14 +200,20 @@ def goal(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
     """What the conversation set out to do: the first request, when it is folded. Small talk sets out to do nothing."""
     if is_talk(ledger) and is_small_talk([ask.text for ask in ledger.asks[:MESSAGES_LOOKED_AT]]):
         return []
-    first = next((ask for ask in ledger.asks if _sets_out(ask.text)), None)
+    set_out = next((ask for ask in ledger.asks if _sets_out(ask.text)), None)
+    first = set_out and next((ask for ask in reversed(ledger.asks[:STALE]) if _says_the_same(ask, set_out)), set_out)
     if first is None or first.number not in covered:
         return []
     since = [ask for ask in ledger.asks if ask.number > first.number and not is_reply(ask.text)]
     # Where files are worked on, one request follows the other: the first was reached long ago.
     answered = bool(ledger.files) and first.answered_by is not None
     reached = answered and (len(since) > MOST_STEPS or is_question(ledger, first))
-    return [] if reached else [ask_line(first, most=GOAL_CHARS)]
+    return [] if reached else [_with_option(ledger, first, GOAL_CHARS)]
+
+
+def _says_the_same(ask: Ask, other: Ask) -> bool:
+    """Whether one is a repetition of the other: what was interrupted is asked for once more, perhaps with a change."""
+    return _repeats(ask.text, other.text) and _repeats(other.text, ask.text)
 
 
 def _sets_out(text: str) -> bool:
