@@ -95,6 +95,7 @@ def _decides(text: str) -> bool:
         and len(words_of(text)) >= DECISION_WORDS
         and CHOICE.search(text) is not None
         and not OFFER.search(text)
+        and not _ON_THE_WAY.search(text)
         and is_claim(text)
     )
 
@@ -231,6 +232,21 @@ _OBSERVES = lazy_regex(
     _I,
 )
 """What is one way and should be another: found while working, not chosen."""
+_ON_THE_WAY = lazy_regex(
+    r"^\W{0,4}(?:(?:so|but|and|now),? )?(?:the|one|another) (?:\w+ )?(?:issue|problem|symptom|bug|error|cause)\b"
+    r"(?!.*\b(?:so (?:we|i)|decided|chose)\b)"
+    r"|\bstill (?:has|have|points?|shows?|uses?|gets?)\b.{1,120}\binstead of\b"
+    r"|\bis (?:still )?\w+ing\b.{1,120}\binstead of\b"
+    r"|\bso (?:we|i) (?:can['’]t|cannot|won['’]t|could|know|go to|fall|end up|enter|hit"
+    r"|take (?:the|a)\b.{1,100}\b(?:path|branch))\b"
+    r"|\bis (?:false|true|none|null),? so (?:we|i)\b"
+    r"|^so we(?: have (?!decided|chosen|to\b)|['’]re (?!going with|keeping|using|dropping))"
+    r"|(?:\bwe could|\bwould (?:require|need)|\banother (?:approach|option|way)"
+    r"|^\W{0,4}(?:another|one) (?:possible )?(?:way|fix|approach|option|possibility))\b"
+    r"(?!.*\b(?:so (?:we|i)|decided|chose)\b)",
+    _I,
+)
+"""A fault that was found, a step through code as it runs, a way that could be gone: nothing is settled by it."""
 _CHOOSES = lazy_regex(
     r"\b(?:let['’]?s (?:go|use|keep|do|stick|leave|skip|drop|make|store|move|rename|not)|(?<!good to )go (?:with|for)"
     r"|i(?:['’]?d| would)? prefer\w?|(?:option|variant|approach) #?\w{1,2}|rather (?:than|not)|stick (?:with|to)"
