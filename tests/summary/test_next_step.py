@@ -68,6 +68,15 @@ def test_of_what_a_linter_printed_every_file_is_told_and_of_like_lines_two() -> 
     assert text.endswith("72 problems")
 
 
+def test_the_last_line_of_a_long_brief_is_told() -> None:
+    """It says what is wanted, behind all that was pasted."""
+    wanted = "Take that out again, we only want to say of each of the gates that it is not supported for now."
+    text = condensed(f"{BRIEF}\n{wanted}", 600)
+    assert text.endswith(wanted)
+    pointer = "If you need specific details from before exiting plan mode, read the full transcript at: /tmp/x.jsonl"
+    assert condensed(f"{BRIEF}\n{wanted}\n{pointer}", 600) == text
+
+
 def test_a_short_message_stays_as_it_is() -> None:
     assert condensed("Shut the gate.\nThen the door.", ASK_CHARS) == "Shut the gate.\nThen the door."
 

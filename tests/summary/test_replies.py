@@ -6,10 +6,12 @@ import json
 
 import pytest
 
+from leporello.summaries.decisions import option_named
 from leporello.summaries.deterministic import SectionSource, build, plain_sections
+from leporello.summaries.endings import does_it_himself, says_that_is_all
 from leporello.summaries.episodes import done_so_far, plan_lines
 from leporello.summaries.handoff import Section
-from leporello.summaries.replies import PROPOSAL_CHARS, says_that_is_all
+from leporello.summaries.replies import PROPOSAL_CHARS
 from leporello.summaries.requests import active_task, goal, pending_asks
 from leporello.summaries.sections import resolved_questions
 from leporello.summaries.work_state import blocked, things_left
@@ -115,6 +117,22 @@ def test_a_few_words_that_take_one_of_two_things_are_told_with_the_question() ->
     assert told(active_task(ledger))[-2:] == [asked, "minor, this is a big change"]
 
 
+@pytest.mark.parametrize(
+    ("said", "answers"),
+    [
+        ("minor please, the old bolts stay", True),
+        ("minor because the bolts stay", True),
+        ("minor change of the gate please", True),
+        ("patch the lock of the door too", False),
+        ("minor scratches remain on the door", False),
+    ],
+)
+def test_an_order_that_begins_with_a_word_of_the_question_is_no_answer(said: str, *, answers: bool) -> None:
+    asked = "Shall it be a major or a minor change of the gate, or a patch?"
+    lines = told(active_task(ledger_of(EDIT, user(GATE), answer(asked), user(said))))
+    assert lines == ([GATE, asked, said] if answers else [said])
+
+
 def test_a_reason_that_was_asked_for_is_told_with_the_request() -> None:
     request = "I'd also like to cancel the coach of Friday, the one with the number NQ55."
     ledger = ledger_of(
@@ -136,6 +154,11 @@ def test_a_reason_that_was_asked_for_is_told_with_the_request() -> None:
         "Nein danke, das war alles.",
         "C'est tout, merci.",
         "就这些，谢谢。",
+        "以上です。ありがとうございました。",
+        "It works now, that's all. Bye!",
+        "My lamp is back. Thank you so much for your help!",
+        "Thank you! That’s all I needed for now. Have a great day! ###STOP###",
+        "Das war's für heute, schönen Abend noch",
     ],
 )
 def test_nothing_is_at_hand_when_that_is_all(text: str) -> None:
@@ -144,7 +167,27 @@ def test_nothing_is_at_hand_when_that_is_all(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["That's all good, now oil the hinges.", "Is that all?", "That's all I need for it. Can you book it now?"]
+    "text",
+    [
+        "That's all good, now oil the hinges.",
+        "Is that all?",
+        "That's all I need for it. Can you book it now?",
+        "Rename latch to bolt in barn.py, nothing else.",
+        "Delete the old keys, that's all.",
+        "Nothing else needs changing except the README: add the new key.",
+        "Lösche die alten Schlüssel, das ist alles.",
+        "Supprime les vieilles clés, c'est tout.",
+        "Borra las llaves viejas, eso es todo.",
+        "Удали старые ключи, больше ничего",
+        "删除旧钥匙，就这些。",
+        "古い鍵を消してください。以上です。",
+        "Thanks, that's all good, but the door is still open",
+        "thanks for the latch but please take the spring out again",
+        "The hinges creak, that's all I know.",
+        # A yes answers what was asked, whoever gives thanks with it.
+        "Yes, thank you.",
+        "Looks good, thanks!",
+    ],
 )
 def test_more_is_wanted_when_more_is_said(text: str) -> None:
     assert not says_that_is_all(text)
@@ -242,6 +285,49 @@ def test_what_the_user_does_himself_is_no_open_request() -> None:
     assert len(pending_asks(asked, ALL)) == 1
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "let me see if it opens by itself",
+        "Okay. Let me check the spring first.",
+        "I'll go to the barn and come back",
+        "I'm going to oil it tonight",
+        "Ich werde es morgen im Stall ölen",
+        "je vais l'essayer demain matin",
+    ],
+)
+def test_what_somebody_is_about_to_do_is_asked_of_nobody(text: str) -> None:
+    assert does_it_himself(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Let me know which hinges creak",
+        "Let me see the list of all keys",
+        "Let me clarify: only the upper hinge",
+        "I'll need a drawing of the latch too",
+        "I'm going to need the keys as a list",
+        "I will also want a second spring",
+        "I'll go with the second one, it is cheaper.",
+        "I'll leave the colour to you",
+        "Ich werde auch eine Liste der Schlüssel brauchen",
+        "voy a necesitar las llaves",
+        "I'll oil it. Paint the door in red.",
+        "I'll oil the hinges, you paint the door",
+    ],
+)
+def test_what_somebody_will_need_is_asked_for(text: str) -> None:
+    assert not does_it_himself(text)
+
+
+def test_what_somebody_will_need_stays_open() -> None:
+    later = [call("terminal", "x", command="ls"), user("Sweep the yard of the barn now."), answer("Done.")]
+    needed = "I'll need a drawing of the latch too"
+    asked = [line.sources for line in pending_asks(ledger_of(EDIT, user(needed), *later), ALL)]
+    assert asked == [(3,)]
+
+
 def order(name: str) -> list[dict]:
     return call("get_order", json.dumps({"order_id": name, "user_id": "ann_12", "status": "open"}), order_id=name)
 
@@ -266,6 +352,20 @@ def test_a_plan_of_a_closed_request_is_not_told_after_other_work() -> None:
 def test_a_question_that_was_answered_is_no_goal() -> None:
     ledger = ledger_of(user("How do I open the gate of the barn?"), answer("By the latch."), EDIT, user("Oil it."))
     assert goal(ledger, ALL) == []
+
+
+def test_a_question_that_was_asked_twice_and_answered_is_no_goal() -> None:
+    """The first time it was interrupted."""
+    asked = "Are there any bolts that would let us open the gate from inside?"
+    begun = ledger_of(user(asked), user(asked), EDIT)
+    assert [line.sources for line in goal(begun, ALL)] == [(2,)]
+    later = [answer("By the latch."), EDIT, user("Then oil the latch of the gate, please.")]
+    assert goal(ledger_of(user(asked), user(asked), *later), ALL) == []
+
+
+def test_a_goal_that_is_a_number_says_what_it_means() -> None:
+    ledger = ledger_of(answer(FAULTS), user("3 but leave the old hinges as they are, they are fine"), EDIT)
+    assert told(goal(ledger, ALL)) == ["3 but leave the old hinges as they are, they are fine (“3. No oil.”)"]
 
 
 def test_a_field_of_a_record_answers_less_than_a_sentence() -> None:
@@ -306,6 +406,54 @@ def test_what_is_called_by_its_number_at_the_end_is_told() -> None:
     lines = told(active_task(ledger, ALL))
     assert "the spring is taken from the gate itself" in lines[1]
     assert "The latch is worn" not in lines[1]
+
+
+FAULTS = "Three faults:\n\n1. The latch is worn.\n2. The spring is cold.\n3. No oil."
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("2", "2. The spring is cold."),
+        ("go with 2", "2. The spring is cold."),
+        ("let's do 2 and 3", "2. The spring is cold.; 3. No oil."),
+        ("number 3 please", "3. No oil."),
+        ("2, but with a light hand", "2. The spring is cold."),
+        ("2 does seem like the one to begin with", "2. The spring is cold."),
+        ("the second", "2. The spring is cold."),
+        ("I'd take the third one, it is the cheapest", "3. No oil."),
+        ("nimm 2", "2. The spring is cold."),
+        ("die zweite, bitte", "2. The spring is cold."),
+        ("第二个", "2. The spring is cold."),
+        ("let us begin with point 2", "2. The spring is cold."),
+    ],
+)
+def test_a_number_that_takes_an_item_is_told_with_it(said: str, meant: str) -> None:
+    ledger = ledger_of(EDIT, user(GATE), answer(FAULTS), user(said))
+    assert option_named(ledger, ledger.last, said).text == meant
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "2 of the boards of the door are loose",
+        "3 people complained",
+        "1 MB is too much for a picture of the barn",
+        "return issue 2",
+        "2, 3 people complained",
+        "2 and a half hours is too long",
+        "take 2 boards of the old door",
+        "use 2 spaces",
+        "1. Oil the hinges.\n2. Paint the door.",
+        "First, oil the hinges.",
+        "the second hinge creaks",
+        "2/3 of the boards are loose",
+        "2 Bretter sind lose",
+    ],
+)
+def test_a_figure_takes_no_item(said: str) -> None:
+    ledger = ledger_of(EDIT, user(GATE), answer(FAULTS), user(said))
+    assert option_named(ledger, ledger.last, said).text == ""
 
 
 def test_a_request_that_was_worked_on_is_not_open_once_a_later_one_was_closed() -> None:

@@ -156,6 +156,37 @@ def test_thinking_aloud_and_lists_of_ways_settle_nothing(said: str) -> None:
     assert decided(ledger_of(user("Please mend the hinge of the barn door."), EDIT, answer(said))) == []
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The issue is that the latch of the gate has 9 rivets instead of 8.",
+        "The hinge of the gate still has the old rivets instead of the new ones.",
+        "The gate is hitting the old post instead of the new one.",
+        "The latch of the gate is shut by now, so we can't get the spring out.",
+        "Here `rivets == 0` is false, so we skip the whole plank.",
+        "So we go to the second branch, and `plank` becomes the one of the door.",
+        "With two rivets in each plank we could use the hinge instead of the latch.",
+        "Another possible fix: put rivets into the plank instead of screws.",
+        "Taking rivets rather than screws would require another plank for the gate.",
+    ],
+)
+def test_faults_steps_through_code_and_ways_settle_nothing(said: str) -> None:
+    assert decided(ledger_of(user("Please mend the hinge of the barn door."), EDIT, answer(said))) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The problem was that screws split the plank, so we use rivets in the hinge.",
+        "We could have taken screws for the planks, but I chose rivets for the hinge.",
+        "The latch was wearing out, so we decided on rivets in the plank of the gate.",
+    ],
+)
+def test_what_was_settled_about_a_fault_is_a_decision(said: str) -> None:
+    closing = answer(f"The hinge of the barn door in `door.py` is mended now. {said}")
+    assert decided(ledger_of(user("Please mend the hinge of the barn door."), EDIT, closing)) == [said]
+
+
 def test_what_is_found_between_two_calls_is_no_decision() -> None:
     found = call("read_file", "...", said="The hinge has rivets instead of screws in this plank.", path="hinge.py")
     assert decisions_among([], ledger_of(found)) == []

@@ -7,7 +7,7 @@ was said: much of it is refuted later.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from itertools import takewhile
 from typing import NamedTuple
@@ -95,6 +95,7 @@ def _decides(text: str) -> bool:
         and len(words_of(text)) >= DECISION_WORDS
         and CHOICE.search(text) is not None
         and not OFFER.search(text)
+        and not _ON_THE_WAY.search(text)
         and is_claim(text)
     )
 
@@ -113,24 +114,45 @@ def _reason(unit: RankedUnit, ledger: Ledger, places: set[tuple[int, int]]) -> U
 
 def option_named(ledger: Ledger, number: int, text: str) -> HandoffLine:
     """What the assistant had called by the number that a message of the user names; of a bare heading its items too."""
-    before = max((ask.answered_by for ask in ledger.asks if ask.answered_by and ask.answered_by < number), default=0)
+    closed = (ask.answered_by for ask in ledger.asks if ask.answered_by and ask.answered_by < number)
+    before = max(closed, default=0) or last_spoken(ledger, number)  # a command of the program has no answer
     told = [known.text for known in ledger.facts[before].units] if before in ledger.facts else []
-    named, bare = _NAMED_OPTION.search(text), _BARE_NUMBER.match(text) or _NUMBER_LAST.search(text)
+    named = _NAMED_OPTION.search(text)
     if named:
         wanted = named[0].casefold().replace("#", "")
         place = next((place for place, known in enumerate(told) if _is_called(known, wanted)), len(told))
-    elif bare and any(_numbered(known, "1") for known in told):
-        place = next((place for place, known in enumerate(told) if _numbered(known, bare[1])), len(told))
+        meant = _with_its_items(told, place, _NAMED_OPTION)
+    elif any(_numbered(known, "1") for known in told):
+        meant = [line for wanted in _numbers_taken(text) for line in _item_of(told, wanted)]
     else:
         return HandoffLine("")
-    meant = told[place : place + 1]
-    if meant and _ITEM_NUMBER.fullmatch(meant[0]):
-        meant = told[place + 1 : place + 2]  # its sentence stands behind its number
-    if meant and _IS_HEADING.search(meant[0]):
-        meant += takewhile(lambda known: not _NAMED_OPTION.search(known), told[place + 1 :])
     said = "; ".join(known.strip("*#-| ") for known in meant)
     limit = OPTION_CHARS if len(meant) == 1 else LISTED_CHARS
     return HandoffLine(one_line(said, limit), (before,), LineOrigin.ASSISTANT)
+
+
+def _item_of(told: Sequence[str], number: str) -> list[str]:
+    """The item of a list that has a number; its sentence may stand behind its number."""
+    place = next((place for place, known in enumerate(told) if _numbered(known, number)), len(told))
+    bare = told[place : place + 1] and _ITEM_NUMBER.fullmatch(told[place])
+    return _with_its_items(told, place + bool(bare), _ITEM_NUMBER)
+
+
+def _with_its_items(told: Sequence[str], place: int, next_one: re.Pattern[str]) -> list[str]:
+    """A line, and where it is a bare heading what stands under it up to the next one."""
+    meant = list(told[place : place + 1])
+    if meant and _IS_HEADING.search(meant[0]):
+        meant += takewhile(lambda known: not next_one.search(known), told[place + 1 :])
+    return meant
+
+
+def _numbers_taken(text: str) -> list[str]:
+    """The numbers by which a message takes items of a list: no figures of its own, no list of its own."""
+    found = _BARE_NUMBER.match(text) or _NUMBER_LAST.search(text)
+    if found:
+        return [] if _OWN_ITEM.search(text, found.end()) else _FIGURES.findall(found[1])
+    ordinal = _ORDINAL.match(text)
+    return [str(_PLACES[(ordinal[1] or ordinal[2]).casefold()[:3]])] if ordinal else []
 
 
 def _numbered(text: str, number: str) -> bool:
@@ -139,14 +161,51 @@ def _numbered(text: str, number: str) -> bool:
     return begins is not None and begins[1] == number
 
 
+_NUMBERS = r"(#?\d{1,2}(?:(?:,\s?|\s?[&+]\s?|,?\s(?:and|und|et|y|e|и)\s)#?\d{1,2}){0,5})"
+_TAKEN = (
+    r"(?=\W*$|[,;:!.)](?!\s*#?\d|\w)|\s[-–—]{1,2}\s(?!\d)|\s(?:please|pls|thanks?|thank|then|but|with(?:out)?|instead"
+    r"|first"
+    r"|because|for (?:now|me)|and (?!\W?\d|an?\b|half)|(?:is|are|would be) (?:fine|good|ok(?:ay)?|best|better|great"
+    r"|right|it"
+    r"|the (?:best|better|way|one))|(?:does |do |would )?(?:seems?|sounds?|looks?|makes? sense)|bitte|danke|aber|ohne"
+    r"|mit|klingt|s['’]il|mais|avec|sans|merci|por favor|pero|con|sin|mas|com|sem|per favore|ma|senza|пожалуйста|но)\b"
+    r"|\s?(?:吧|号|番|번))"
+)
+"""What stands behind an option that is taken; behind a figure stands what it counts."""
+_SAYS_TAKE = (
+    r"\W{0,3}(?:(?:ok(?:ay)?|yes|yeah|yep|no|sure|so|then|well|please|let['’]?s|i|i['’]?d|i['’]?ll|i would|i will|we"
+    r"|ja|oui|sí"
+    r"|sim|да|and|do|go (?:with|for)|take|pick|choose|prefer|try|use|start with|nimm|nehmen wir|ich nehme|mach|prends"
+    r"|je prends|toma|elijo)\W{1,2}){0,4}(?:选择?|就|用)?"
+)
 _BARE_NUMBER = lazy_regex(
-    r"\W{0,3}(?:(?:ok(?:ay)?|yes|let['’]?s|do|go (?:with|for)|take|number|nummer|no\.?|nr\.?)\W{1,2}){0,3}#?(\d{1,2})"
-    r"(?=$|[,.;!]?\s(?!\d|(?:files?|lines?|times?|more|days?|hours?|minutes?|weeks?|tests?|errors?|items?|x)\b))",
-    _I,
+    rf"{_SAYS_TAKE}(?:(?:number|nummer|numéro|número|numero|no\.|nr\.?)\s)?{_NUMBERS}{_TAKEN}", _I
 )
 _NUMBER_LAST = lazy_regex(
-    r"\b(?:fix|fix for|do|issue|point|number|bug|item|problem|punkt|nummer|point|punto)[ #]{1,2}(\d{1,2})\W{0,3}$", _I
+    r"\b(?:(?:fix|mend|solve|address|tackle|do|for|about|with|take|pick|choose|try|behebe|mach|nimm|für|zu|mit|corrige"
+    r"|pour|avec|arregla|para|con|per|com)(?: the)?(?: (?:issue|point|number|bug|item|problem|punkt|nummer|punto"
+    r"|ponto))|(?:add a )?fix(?: for)?|do|take|pick|choose|go (?:with|for)|start with|nimm|mach)"
+    rf" {_NUMBERS}(?: (?:please|bitte|then|first|instead))?\W{{0,3}}$",
+    _I,
 )
+_ORDINAL = lazy_regex(
+    rf"{_SAYS_TAKE}(?:(?:the|der|die|das|den|le|la|el|o|a|il)\s(first|second|third|fourth|fifth|erste|zweite|dritte"
+    rf"|vierte"
+    r"|premi[eè]re?|deuxième|troisième|primer[oa]?|segund[oa]|tercer[oa]|primeir[oa]|terceir[oa]|prim[oa]|second[oa]"
+    r"|terz[oa])n?(?:\s(?:one|option|variant|approach|way|proposal|suggestion|choice|möglichkeit|variante|vorschlag"
+    r"|opción"
+    rf"|opção|opzione))?|第([一二三四五])[个种项]?){_TAKEN}",
+    _I,
+)
+_PLACES = {
+    start: place
+    for place, starts in enumerate(
+        ("fir ers pre pri 一", "sec zwe deu seg 二", "thi dri tro ter 三", "fou vie 四", "fif 五"), 1
+    )
+    for start in starts.split()
+}
+_FIGURES = lazy_regex(r"\d+")
+_OWN_ITEM = lazy_regex(r"\n\s{0,8}\d{1,2}[.):]")
 _ITEM_NUMBER = lazy_regex(r"[*#| ]{0,4}(\d{1,2})(?:[.)]|\s*\|)")
 
 
@@ -173,6 +232,21 @@ _OBSERVES = lazy_regex(
     _I,
 )
 """What is one way and should be another: found while working, not chosen."""
+_ON_THE_WAY = lazy_regex(
+    r"^\W{0,4}(?:(?:so|but|and|now),? )?(?:the|one|another) (?:\w+ )?(?:issue|problem|symptom|bug|error|cause)\b"
+    r"(?!.*\b(?:so (?:we|i)|decided|chose)\b)"
+    r"|\bstill (?:has|have|points?|shows?|uses?|gets?)\b.{1,120}\binstead of\b"
+    r"|\bis (?:still )?\w+ing\b.{1,120}\binstead of\b"
+    r"|\bso (?:we|i) (?:can['’]t|cannot|won['’]t|could|know|go to|fall|end up|enter|hit"
+    r"|take (?:the|a)\b.{1,100}\b(?:path|branch))\b"
+    r"|\bis (?:false|true|none|null),? so (?:we|i)\b"
+    r"|^so we(?: have (?!decided|chosen|to\b)|['’]re (?!going with|keeping|using|dropping))"
+    r"|(?:\bwe could|\bwould (?:require|need)|\banother (?:approach|option|way)"
+    r"|^\W{0,4}(?:another|one) (?:possible )?(?:way|fix|approach|option|possibility))\b"
+    r"(?!.*\b(?:so (?:we|i)|decided|chose)\b)",
+    _I,
+)
+"""A fault that was found, a step through code as it runs, a way that could be gone: nothing is settled by it."""
 _CHOOSES = lazy_regex(
     r"\b(?:let['’]?s (?:go|use|keep|do|stick|leave|skip|drop|make|store|move|rename|not)|(?<!good to )go (?:with|for)"
     r"|i(?:['’]?d| would)? prefer\w?|(?:option|variant|approach) #?\w{1,2}|rather (?:than|not)|stick (?:with|to)"

@@ -48,12 +48,32 @@ def goes_on(ledger: Ledger, ask: Ask, asked: Collection[HandoffLine]) -> bool:
 
 
 def _names_what_was_asked(ask: Ask, asked: Collection[HandoffLine]) -> bool:
-    """Whether a few words take one of the things that a question names: "minor, it is a big change"."""
+    """Whether a few words take one of the things that a question names: "minor, it is a big change".
+
+    The word is all that they take: "patch the recipe of the build too" is an order of its own.
+    """
     said = words_of(ask.text)
     if len(said) > BRIEF_ANSWER_WORDS or "?" in ask.text:
         return False
-    held_out = {word for line in asked for word in words_of(line.text) if len(word) >= LEAST_SHARED}
-    return bool(said) and said[0] in held_out
+    named = {word for line in asked for word in words_of(line.text)}
+    taken = words_of(_FIRST_PART.split(ask.text.strip(" \t*_`'\"“"), 1)[0])
+    return (
+        bool(taken) and len(taken[0]) >= LEAST_SHARED and named.issuperset(word for word in taken if word not in _KIND)
+    )
+
+
+_FIRST_PART = lazy_regex(
+    r"[.,;:!()–—\n]|\s-{1,2}\s|\b(?:because|since|but|i (?:think|guess)|for now|weil|denn|aber|car|mais|porque|pero"
+    r"|mas|perché|потому|но)\b",
+    re.IGNORECASE,
+)
+"""Where an answer of a few words ends, and what is said about it begins."""
+_KIND = frozenset(
+    "please pls thanks thank you then instead of course is fine best bitte danke dann s'il te vous plaît plait por"
+    " favor"
+    " per favore gracias merci пожалуйста спасибо".split()
+)
+"""Words beside an answer that add nothing to it."""
 
 
 def gone_on_with(ledger: Ledger, reply: Ask | None) -> list[Ask]:
@@ -95,7 +115,8 @@ def _was_done(ledger: Ledger, ask: Ask) -> bool:
 
 
 def _only_answers(ledger: Ledger, ask: Ask) -> bool:
-    """Whether a message gives whoever serves the user what was asked for, a name, a number, a reason; wants nothing."""
+    """Whether a message gives whoever serves the user what was asked for, a name, a number, a reason; wants"
+    " nothing."""
     if ledger.files or len(words_of(ask.text)) > MOST_ANSWER_WORDS or _CAN_YOU.search(ask.text):
         return False
     gives = _GIVES.search(ask.text) or (not QUESTION.search(ask.text) and _STATES.match(ask.text))
@@ -253,32 +274,6 @@ def agreed_to(ledger: Ledger, ask: Ask) -> list[str]:
 def is_request(text: str) -> bool:
     """Whether a message wants something done, be it in the form of a question."""
     return not (QUESTION.search(text) or _ASKS_WHY.match(text)) or _CAN_YOU.search(text) is not None
-
-
-def says_that_is_all(text: str) -> bool:
-    """Whether a message ends the conversation: nothing more is wanted, or it is nothing but thanks."""
-    if len(text) > ANSWER_CHARS or QUESTION.search(text) or _CAN_YOU.search(text):
-        return False
-    return _THAT_IS_ALL.search(text) is not None or _ONLY_THANKS.match(text) is not None
-
-
-_THAT_IS_ALL = lazy_regex(
-    r"\b(?:that|this)(?:['’]?s| is| was| will be|['’]ll be) (?:all|everything)"
-    r"(?=\W*$|[,.;!]| (?:for (?:now|today)|i (?:need|want|had)|thanks|thank))"
-    r"|\b(?:nothing (?:else|more|further)|no(?:thing)? (?:further|more) (?:questions?|help))\b"
-    r"|\bdas (?:ist|war|wäre)(?:['’]?s)? alles\b|\bc['’]est tout\b|\beso es todo\b|\b(?:é|era) (?:só isso|tudo)\b"
-    r"|\bè tutto\b|это всё|больше ничего|就这些|没有(?:别的|其他)了|以上です|それだけです|그게 다",
-    re.IGNORECASE,
-)
-
-
-_ONLY_THANKS = lazy_regex(
-    r"\W{0,4}(?:(?:great|perfect|awesome|excellent|wonderful|ok(?:ay)?|super|toll|parfait|perfecto)\W{1,3}){0,2}"
-    r"(?:thanks?(?: you)?|danke|vielen dank|merci|gracias|obrigad[oa]|grazie)"
-    r"(?: (?:so|very) much| again| a lot| sehr| beaucoup)?(?: (?:for|für|pour|por|per) [^,.;:!?\n]{1,80})?"
-    r"[.! ]{0,5}(?:#{2,3}\w{1,20}#{2,3})?\s{0,3}$",
-    re.IGNORECASE,
-)
 
 
 def last_spoken(ledger: Ledger, before: int) -> int:

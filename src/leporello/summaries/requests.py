@@ -17,6 +17,7 @@ from leporello.ledger.units import CUT_MARK, QUESTION, clip
 from leporello.ledger.user_text import without_tags
 from leporello.summaries.answers import agrees, is_open, is_question, is_reply
 from leporello.summaries.decisions import option_named
+from leporello.summaries.endings import does_it_himself, says_that_is_all
 from leporello.summaries.handoff import HandoffLine, LineOrigin
 from leporello.summaries.replies import (
     ASKS_FOR,
@@ -28,7 +29,6 @@ from leporello.summaries.replies import (
     proposal,
     referent,
     refers,
-    says_that_is_all,
 )
 
 ASK_CHARS = 1_200
@@ -83,9 +83,9 @@ def active_task(ledger: Ledger, covered: Collection[int] = ()) -> list[HandoffLi
     return [*before, *filter(lambda line: line.text, [meant]), *asked, ask_line(newest)]
 
 
-def _with_option(ledger: Ledger, ask: Ask) -> HandoffLine:
+def _with_option(ledger: Ledger, ask: Ask, most: int = ASK_CHARS) -> HandoffLine:
     """A request, with what it calls by a number."""
-    line, option = ask_line(ask), option_named(ledger, ask.number, ask.text)
+    line, option = ask_line(ask, most=most), option_named(ledger, ask.number, ask.text)
     return replace(line, text=f"{line.text} (“{option.text}”)") if option.text else line
 
 
@@ -133,7 +133,7 @@ def pending_asks(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
         and ask.number in covered
         and not is_reply(ask.text)
         and not _only_rules(ask)
-        and not _DOES_IT_HIMSELF.match(ask.text)
+        and not does_it_himself(ask.text)
         and not any(_repeats(later.text, ask.text) for later in ledger.asks[place + 1 : place + RECENT_ASKS])
         and (ask.number in recent or not (dealt_with(ledger, ask) or ledger.was_worked_on(place)))
         and not (ledger.was_worked_on(place) and _was_left_behind(ledger, place))
@@ -192,12 +192,6 @@ def _only_rules(ask: Ask) -> bool:
     return bool(sentences) and all(read(sentence).kind in _STANDING for sentence in sentences)
 
 
-_DOES_IT_HIMSELF = lazy_regex(
-    r"\W{0,4}(?:(?:ok(?:ay)?|yes|alright|good|fine|hmm?)\W{1,3}){0,2}(?:let me|i['’]?ll|i will|i['’]?m going to"
-    r"|ich werde|je vais|voy a|vou)\b(?!.{0,400}(?:[?？]|\b(?:please|can you|could you|then you|bitte)\b))",
-    re.IGNORECASE | re.DOTALL,
-)
-"""What the user is about to do, and asks nobody for."""
 _SENTENCES = lazy_regex(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
 _STANDING = (RuleKind.CONSTRAINT, RuleKind.PREFERENCE)
 
@@ -206,14 +200,20 @@ def goal(ledger: Ledger, covered: Collection[int]) -> list[HandoffLine]:
     """What the conversation set out to do: the first request, when it is folded. Small talk sets out to do nothing."""
     if is_talk(ledger) and is_small_talk([ask.text for ask in ledger.asks[:MESSAGES_LOOKED_AT]]):
         return []
-    first = next((ask for ask in ledger.asks if _sets_out(ask.text)), None)
+    set_out = next((ask for ask in ledger.asks if _sets_out(ask.text)), None)
+    first = set_out and next((ask for ask in reversed(ledger.asks[:STALE]) if _says_the_same(ask, set_out)), set_out)
     if first is None or first.number not in covered:
         return []
     since = [ask for ask in ledger.asks if ask.number > first.number and not is_reply(ask.text)]
     # Where files are worked on, one request follows the other: the first was reached long ago.
     answered = bool(ledger.files) and first.answered_by is not None
     reached = answered and (len(since) > MOST_STEPS or is_question(ledger, first))
-    return [] if reached else [ask_line(first, most=GOAL_CHARS)]
+    return [] if reached else [_with_option(ledger, first, GOAL_CHARS)]
+
+
+def _says_the_same(ask: Ask, other: Ask) -> bool:
+    """Whether one is a repetition of the other: what was interrupted is asked for once more, perhaps with a change."""
+    return _repeats(ask.text, other.text) and _repeats(other.text, ask.text)
 
 
 def _sets_out(text: str) -> bool:
@@ -241,7 +241,7 @@ def condensed(text: str, most: int) -> str:
     """
     if len(text) <= most:
         return text
-    lines = [line.rstrip() for line in text.split("\n") if line.strip() and not _MARKUP.match(line)]
+    lines = [line.rstrip() for line in text.split("\n") if line.strip() and not _TELLS_NOTHING.match(line)]
     if len(lines) < LEAST_LINES:
         return clip(text, most)
     kept: set[int] = set()
@@ -269,7 +269,9 @@ def _by_weight(lines: Sequence[str], most: int) -> Iterator[int]:
         if alike[pattern] <= MOST_ALIKE:
             told.append(place)
     yield from _up_to(told, lines, int(most * BEGINS_SHARE))
-    yield from _up_to(told[::-1], lines, int(most * ENDS_SHARE))
+    # What is wanted often stands in the last line, behind all that was pasted.
+    last = min(len(lines[-1]), LINE_CHARS) + GAP_CHARS
+    yield from _up_to(told[::-1], lines, max(int(most * ENDS_SHARE), last))
     for signs in (_COMMANDS, _FORBIDS, _BINDS):
         for place in told:
             if signs.search(lines[place]):
@@ -290,9 +292,13 @@ def _up_to(places: Iterable[int], lines: Sequence[str], room: int) -> Iterator[i
 _WITHOUT_FIGURES = dict.fromkeys(map(ord, "0123456789"))
 LEAST_LINES, LINE_CHARS, GAP_CHARS, MOST_ALIKE = 6, 160, 3, 2
 BEGINS_SHARE, ENDS_SHARE = 0.3, 0.1
-_MARKUP = lazy_regex(r"\s{0,20}(?:```.{0,20}|</?[\w-]{1,40}>)\s*$")
+_TELLS_NOTHING = lazy_regex(
+    r"\s{0,20}(?:```.{0,20}|</?[\w-]{1,40}>)\s*$|If you need specific details from before exiting plan mode\b"
+)
+"""Markup, and the pointer to a transcript that a program puts behind a plan."""
 _COMMANDS = lazy_regex(
-    r"^\s{0,8}(?:[\w.@-]{0,80}/){1,20}[\w.@-]{1,80}:?(?::\d+)*$|\b(?:MUST|EXACT(?:LY)?|CRITICAL|REQUIRED)\b.{0,200}[:：]$"
+    r"^\s{0,8}(?:[\w.@-]{0,80}/){1,20}[\w.@-]{1,80}:?(?::\d+)*$|\b(?:MUST|EXACT(?:LY)?|CRITICAL"
+    r"|REQUIRED)\b.{0,200}[:：]$"
 )
 """A line that is nothing but a file, as linters print it before what they found there; one that leads to a command."""
 _FORBIDS = lazy_regex(
