@@ -5,6 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any, AnyStr, Generic, cast
 
+from leporello.regex_cache import shared_cache
+
+_CACHE = shared_cache()
+_NAMES = [name for name in dir(re.Pattern) if not name.startswith("__")]
+
 
 class LazyRegex(Generic[AnyStr]):
     """Stands for a pattern until it is used; from then on its methods are the pattern's own, found at no cost."""
@@ -14,13 +19,13 @@ class LazyRegex(Generic[AnyStr]):
         self._options = options
 
     def compiled(self) -> re.Pattern[AnyStr]:
-        return re.compile(self._source, self._options)
+        return _CACHE.compile(self._source, self._options)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         pattern = self.compiled()
-        vars(self).update((known, getattr(pattern, known)) for known in dir(pattern) if not known.startswith("__"))
+        vars(self).update({known: getattr(pattern, known) for known in _NAMES})
         return getattr(pattern, name)
 
 
