@@ -36,7 +36,7 @@ AT_RUN_TIME = {
     "ledger/rule_phrases.py any_of",
     "providers/error_rules.py _re",
     "recall/question.py _pattern",
-    "lazy_regex.py compiled",
+    "regex_cache.py compile",
     # From the tables above.
     "models/facts.py vendor_of",
     "redact/vendors.py _start_pattern",

@@ -132,7 +132,9 @@ def _looks(command: str, only: frozenset[str] = frozenset()) -> bool:
         return False
     slept = looked = False
     for segment in _SEGMENT.findall(line):
-        words = _BEFORE.sub("", segment.strip(), count=1).split()
+        said = segment.strip()
+        before = _BEFORE.match(said)
+        words = said[before.end() if before else 0 :].split()
         if not words:
             continue
         program = words[0].rpartition("/")[2].lower()

@@ -11,10 +11,16 @@ from leporello.ledger.calls import CallFacts
 
 def shows_files(call: CallFacts) -> bool:
     """Whether a call reads local files and does nothing else: no program's output, no page, nobody's mail, no log."""
+    if call.work not in _VIEWS:
+        return False
     if call.command:
         return _only_views(call.command)
-    name = call.name.rpartition("__")[2]
-    return _VIEWING_TOOL.fullmatch(name) is not None and not _PASSING.search(call.target)
+    return _is_viewer(call.name) and not _PASSING.search(call.target)
+
+
+@lru_cache(maxsize=256)
+def _is_viewer(tool: str) -> bool:
+    return _VIEWING_TOOL.fullmatch(tool.rpartition("__")[2]) is not None
 
 
 @lru_cache(maxsize=1024)
@@ -26,6 +32,8 @@ def _only_views(command: str) -> bool:
     return bool(steps) and all(_VIEW.match(step) for step in steps)
 
 
+_VIEWS = ("read", "search", "list", "git_read")
+"""Kinds of work that may be nothing else."""
 _VIEWING_TOOL = lazy_regex(
     r"(?i)(?:read|view|open|cat|show)(?:[_-]?(?:many|multiple|text))?(?:[_-]?files?)?|ls|glob|grep|ripgrep"
     r"|(?:list|search|find|grep|glob)[_-]?(?:files?|dir(?:ectory|ectories)?|folders?|code(?:base)?|content|search|tool)"

@@ -64,8 +64,12 @@ class _Message:
 
     def __init__(self, text: str, own: str) -> None:
         self.parts = [part.strip("\n") for part in phrases.GAP.split(text) if part.strip()]
-        lines = own.split("\n")
-        self._own = {said.strip() for line in lines for said in (line, *phrases.END.split(line))}
+        self._left = own
+
+    @cached_property
+    def _own(self) -> set[str]:
+        lines = self._left.split("\n")
+        return {said.strip() for line in lines for said in (line, *phrases.END.split(line))}
 
     @cached_property
     def _closes(self) -> list[int]:
@@ -110,13 +114,21 @@ class _Message:
             yield from self._introduced(place)
 
     def _introduced(self, place: int) -> Iterator[_Span | str]:
-        """What a paragraph introduces: the rest of it, or the paragraphs below."""
+        """What a paragraph introduces, unless that bears a mark of its own: then it is left out already."""
+        brought = self._brought(place)
+        first = next(brought, None)
+        if first is None:
+            return
+        _, _, rest = self.parts[place].partition("\n")
+        begun = (rest or "".join(self.parts[place + 1 : place + 2])).lstrip().partition("\n")[0]
+        if not begun or self._is_own(begun):
+            yield first
+            yield from brought
+
+    def _brought(self, place: int) -> Iterator[_Span | str]:
+        """The rest of a paragraph, or the paragraphs below."""
         part, below = self.parts[place], "".join(self.parts[place + 1 : place + 2])
         first, _, rest = part.partition("\n")
-        brought = (rest or below).lstrip().partition("\n")[0]
-        if brought and not self._is_own(brought):
-            # It bears a mark of its own and is left out already; what stands behind it is the user's.
-            return
         said = [piece.strip() for piece in phrases.END.split(part) if piece.strip()]
         last = phrases.END.split(first.strip())[-1]
         if rest.strip() and _introduces(last) and self._is_own(last):
@@ -129,12 +141,10 @@ class _Message:
             if phrases.GREETING.match(rest) and place + 1 < len(self.parts):
                 yield from self._letter(place + 1, begun=True)
             return
-        himself = max(
-            (at for at, one in enumerate(said) if phrases.OF_HIMSELF.search(one) or phrases.MINE.search(one)),
-            default=-1,
-        )
+        about_text = {at for at, sentence in enumerate(said[:-2]) if _asks_about_text(sentence)}
+        himself = _last_of_himself(said) if about_text else -1
         for at, sentence in enumerate(said[:-1]):
-            asks = at + 2 < len(said) and himself <= at and _asks_about_text(sentence)
+            asks = himself <= at and at in about_text
             if (asks or _brings(sentence)) and self._is_own(sentence):
                 yield from _shown(sentence, said[at + 1 :])
                 return
@@ -198,6 +208,13 @@ class _Message:
         if not place:
             return to_others and self._closes[0] < len(self.parts) - 1
         return to_others or self._closes[place] < len(self.parts)
+
+
+def _last_of_himself(said: Sequence[str]) -> int:
+    """The place of the last sentence in which the user speaks of himself; -1: there is none."""
+    places = range(len(said) - 1, -1, -1)
+    of_himself = (at for at in places if phrases.OF_HIMSELF.search(said[at]) or phrases.MINE.search(said[at]))
+    return next(of_himself, -1)
 
 
 def _next_places(parts: Sequence[str], has: Callable[[str], bool]) -> list[int]:

@@ -184,7 +184,8 @@ def _take_apart(text: str, place: int) -> _Assignment | None:
     if name.lower() in ("pass", "pwd", "oldpwd") and _NO_PASS.match(text, link.end()):
         return None
     is_block = link["below"] is not None and link["below"][:1] in ("|", ">")
-    value = _DEFAULT.match(text, link.end()) or _QUOTED.match(text, link.end())
+    behind = link.end()
+    value = (_DEFAULT.match(text, behind) if "${" in text[behind : behind + 6] else None) or _QUOTED.match(text, behind)
     value = value or (_FOLDED.match(text, link.end()) if is_block else None)
     if value is None and strength is Strength.PASSWORD and link["sign"] and link["below"] is None:
         value = _bare_phrase(text, start, link.end())

@@ -50,7 +50,8 @@ _OF_IDS = frozenset(
 _LAST_TOO = _OF_IDS - {"org", "app", "user", "client", "account"}
 """Who has a key may stand behind whose it is: `depot_org_…`."""
 _LABEL = lazy_regex(r"([A-Za-z][A-Za-z0-9_-]{0,40})\\?[\"'`]?[ ]{0,3}[:=][ ]{0,3}(?:W/)?\\?[\"'`]?$")
-_LAST_WORD = lazy_regex(r"(?:[A-Z]?[a-z0-9]+|[A-Z]+)$")
+_LAST_WORD = lazy_regex(r"[a-z0-9]+[A-Z]?|[A-Z]+")
+"""Read from its end."""
 _FILE_ENDING = lazy_regex(
     r"\.(?:m?js|css|map|woff2?|[ot]tf|png|jpe?g|svg|webp|avif|gif|ico|mp4|html?|json|wasm|t?gz|zip|pdf)\b"
 )
@@ -98,5 +99,5 @@ def _is_called_an_id(text: str, start: int) -> bool:
     label = _LABEL.search(text, max(0, start - _LONGEST_LABEL), start)
     if label is None:
         return False
-    word = _LAST_WORD.search(label[1])
-    return label[1].lower() in _OF_IDS or (word is not None and word[0].lower() in _OF_IDS)
+    word = _LAST_WORD.match(label[1][::-1])
+    return label[1].lower() in _OF_IDS or (word is not None and word[0][::-1].lower() in _OF_IDS)

@@ -17,8 +17,8 @@ from leporello.redact.spans import SecretSpan
 from leporello.redact.spoken_names import CJK, Said, SpokenName, spoken_names
 from leporello.redact.spoken_values import (
     CALL,
-    CODE,
     PIN,
+    SPOKEN_CODE,
     TRIM,
     end_of_several,
     is_said,
@@ -234,7 +234,7 @@ def _codes(text: str, end: int) -> Iterator[SecretSpan]:
     """Further codes of a list, one a line."""
     for _ in range(_MOST_CODES):
         following = _NEXT_CODE.match(text, end)
-        if following is None or CODE.match(following["code"]) is None:
+        if following is None or SPOKEN_CODE.match(following["code"]) is None:
             return
         end = following.end("code")
         yield SecretSpan(*following.span("code"), "spoken")

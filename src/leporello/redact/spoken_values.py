@@ -21,7 +21,7 @@ from leporello.redact.values import (
 )
 
 TRIM = ".,;:!?)]}*"
-CODE = lazy_regex(
+SPOKEN_CODE = lazy_regex(
     r"(?=[A-Za-z-]*\d)[A-Za-z0-9]{3,12}(?:-[A-Za-z0-9]{3,12}){1,5}$|\d{4,12}$|(?=[a-z]*\d)[a-z0-9]{8,16}$"
     r"|\d{3,6}(?:[ ]\d{3,6}){1,3}$|(?=[A-Z]*\d)(?=\d*[A-Z])[A-Z0-9]{5,8}#?$"
 )
@@ -82,7 +82,7 @@ def is_said(value: str, name: SpokenName, *, linked: bool) -> bool:
         return _CARD_CODE.match(value) is not None
     if name.said is Said.PIN:
         return (PIN.match(value) is not None and (linked or not name.word.endswith("s"))) or (
-            linked and CODE.match(value) is not None
+            linked and SPOKEN_CODE.match(value) is not None
         )
     if name.word == "seed" and _BASE32.match(value):
         return linked

@@ -234,7 +234,7 @@ _OBSERVES = lazy_regex(
 """What is one way and should be another: found while working, not chosen."""
 _ON_THE_WAY = lazy_regex(
     r"^\W{0,4}(?:(?:so|but|and|now),? )?(?:the|one|another) (?:\w+ )?(?:issue|problem|symptom|bug|error|cause)\b"
-    r"(?!.*\b(?:so (?:we|i)|decided|chose)\b)"
+    r"(?!.{0,200}\b(?:so (?:we|i)|decided|chose)\b)"
     r"|\bstill (?:has|have|points?|shows?|uses?|gets?)\b.{1,120}\binstead of\b"
     r"|\bis (?:still )?\w+ing\b.{1,120}\binstead of\b"
     r"|\bso (?:we|i) (?:can['’]t|cannot|won['’]t|could|know|go to|fall|end up|enter|hit"
@@ -243,7 +243,7 @@ _ON_THE_WAY = lazy_regex(
     r"|^so we(?: have (?!decided|chosen|to\b)|['’]re (?!going with|keeping|using|dropping))"
     r"|(?:\bwe could|\bwould (?:require|need)|\banother (?:approach|option|way)"
     r"|^\W{0,4}(?:another|one) (?:possible )?(?:way|fix|approach|option|possibility))\b"
-    r"(?!.*\b(?:so (?:we|i)|decided|chose)\b)",
+    r"(?!.{0,200}\b(?:so (?:we|i)|decided|chose)\b)",
     _I,
 )
 """A fault that was found, a step through code as it runs, a way that could be gone: nothing is settled by it."""

@@ -70,7 +70,7 @@ _ENDINGS = {
         r"|herzlichen|muchas|mil|muito|tante|большое) ){0,2}"
         r"(?:thanks?(?: you)?|thx|danke(?: dir| ihnen)?|dank|merci|gracias|obrigad[oa]|grazie|спасибо|благодарю)"
         r"(?: (?:so|very) much| again| a lot| sehr| schön| beaucoup| mille| большое)?"
-        r"(?: (?:for|für|pour|por|per|за) (?!.*\b(?:please|now|but|also|then)\b).{1,80})?"
+        r"(?: (?:for|für|pour|por|per|за) (?!.{0,80}\b(?:please|now|but|also|then)\b).{1,80})?"
         r"|(?:i )?(?:really |truly |also )?appreciate (?:it|that|(?:your|the|all)\b(?: \w+){1,8})"
         r"|you(?:'ve| have) been (?:\w+ )?(?:helpful|kind|great)"
         r"|(?:非常|十分|太|多)?(?:感谢|谢谢?)(?:你|您)?(?:的?(?:帮助|帮忙))?[了啊啦]?"
