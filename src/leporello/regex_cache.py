@@ -15,6 +15,7 @@ import marshal
 import os
 import re
 import sys
+import zlib
 from array import array
 from contextlib import suppress
 from pathlib import Path
@@ -22,7 +23,7 @@ from typing import Any, AnyStr, NamedTuple
 
 KNOWN = ((3, 11), (3, 12), (3, 13))
 MOST_KEPT = 4_000
-"""Patterns of other versions of this package stay in it until there are so many."""
+"""Patterns of other versions of this package stay in it until there are so many; then those that were used stay."""
 
 
 class _Compiled(NamedTuple):
@@ -35,12 +36,17 @@ class _Compiled(NamedTuple):
     named: tuple[str | None, ...]
 
 
+_Kept = dict[tuple[str | bytes, int], bytes]
+"""By pattern and flags what `re` made of it."""
+
+
 class RegexCache:
     """The patterns of one file. It is read when the first pattern is asked for, and written when the program ends."""
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._kept: dict[tuple[str | bytes, int], bytes] | None = None
+        self._kept: _Kept | None = None
+        self._used: _Kept = {}
         self._new = False
 
     def compile(self, source: AnyStr, options: int) -> re.Pattern[AnyStr]:
@@ -53,40 +59,41 @@ class RegexCache:
         kept = self._kept.get(key)
         if kept is None:
             made = _taken_apart(source, int(options))
-            self._note(key, marshal.dumps(tuple(made)))
+            self._kept[key] = kept = marshal.dumps(tuple(made))
+            self._write_at_the_end()
         else:
             made = _Compiled(*marshal.loads(kept))
+        self._used[key] = kept
         code = array("I", made.code).tolist()
         pattern: re.Pattern[AnyStr] = _sre().compile(source, made.flags, code, made.groups, made.names, made.named)
         return pattern
 
-    def _note(self, key: tuple[str | bytes, int], made: bytes) -> None:
-        assert self._kept is not None
-        if len(self._kept) >= MOST_KEPT:
-            self._kept.clear()
-        self._kept[key] = made
+    def _write_at_the_end(self) -> None:
         # A package without sources is packed into a program: there is no folder for what Python compiles.
         if not self._new and not sys.dont_write_bytecode and os.path.exists(__file__):
             self._new = True
             atexit.register(self.write)
 
-    def _read(self) -> dict[tuple[str | bytes, int], bytes]:
+    def _read(self) -> _Kept:
         try:
             data = self._file.read_bytes()
         except OSError:
             return {}
         mark = _mark()
-        try:
-            return dict(marshal.loads(data[len(mark) :])) if data.startswith(mark) else {}
-        except (EOFError, ValueError, TypeError):
-            return {}  # cut off; it is made anew
+        sum_ends = len(mark) + _SUM_BYTES
+        body = data[sum_ends:]
+        if data[:sum_ends] != mark + _sum(body):
+            return {}  # of another Python, cut off or damaged; it is made anew
+        return dict(marshal.loads(body))
 
     def write(self) -> None:
         """Put what was compiled beside what others have written meanwhile, whole or not at all."""
+        kept = self._read() | (self._kept or {})
+        body = marshal.dumps(kept if len(kept) <= MOST_KEPT else self._used)
         beside = self._file.with_name(f"{self._file.name}.{os.getpid()}")
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
-            beside.write_bytes(_mark() + marshal.dumps({**self._read(), **(self._kept or {})}))
+            beside.write_bytes(_mark() + _sum(body) + body)
             beside.replace(self._file)
         except OSError:
             with suppress(OSError):  # a folder that may only be read: each run compiles for itself
@@ -117,3 +124,11 @@ def _sre() -> Any:
 def _mark() -> bytes:
     """Of the Python that wrote a file: its version, and those of its regular expressions."""
     return f"{sys.version}\n{_sre().MAGIC} {_sre().CODESIZE} {sys.byteorder}\n".encode()
+
+
+_SUM_BYTES = 4
+
+
+def _sum(body: bytes) -> bytes:
+    """Tells damage, which would make patterns that match something else."""
+    return zlib.crc32(body).to_bytes(_SUM_BYTES, "big")

@@ -5,12 +5,16 @@ from __future__ import annotations
 import pytest
 
 from leporello.engines.compressor import ContextCompressor
-from leporello.ledger.days import day_before, split_stamp, told_with_day
+from leporello.ledger.days import carried, day_before, split_stamp, told_with_day
 from leporello.messages import Message, text_of
 
 STAMPED = [
     ("[1:56 pm on 8 May, 2023] Ines: hi", "8 May, 2023"),
     ("[2026-11-19 08:15] hi", "2026-11-19"),
+    ("[2026-11-19T08:15:00Z] hi", "2026-11-19"),
+    ("[2026-11-19 08:15:07.123 +01:00] hi", "2026-11-19"),
+    ("[Wednesday, 19 November 2026, 8:15 pm UTC] hi", "19 November 2026"),
+    ("[Mittwoch, 19. November 2026 um 8:15 Uhr] hallo", "19. November 2026"),
     ("(19.11.2026, 08:15) hallo", "19.11.2026"),
     ("[March-15-2024] hi", "March-15-2024"),
     ("[Thu, Nov 19, 2026] hi", "Nov 19, 2026"),
@@ -37,6 +41,12 @@ def test_a_message_tells_its_day_before_its_words(text: str, day: str) -> None:
         "[v1.2.3] is out",
         "(see page 12/13) of the book",
         "On 8 May, 2023 it rained.",
+        "[Screenshot 2024-03-05 at 10.11.12.png] Why does the checkout fail?",
+        "[Report from 3 March 2024] Please update it.",
+        "(updated 2019-01-01) The rates are in the appendix.",
+        "[file 2026-05-08.log] rm it today",
+        "[draft of 2026-05-08](http://x.example) is ready",
+        "[2026-05-08](http://x.example) is ready",
     ],
 )
 def test_logs_chats_and_remarks_are_no_days(text: str) -> None:
@@ -53,6 +63,11 @@ def test_the_day_stands_before_words_that_count_from_it() -> None:
 def test_a_day_holds_until_the_next_one() -> None:
     days = [(3, "Monday"), (9, "Tuesday")]
     assert [day_before(number, days) for number in (1, 3, 8, 9, 50)] == ["", "Monday", "Monday", "Tuesday", "Tuesday"]
+
+
+def test_one_day_alone_is_that_of_its_message() -> None:
+    assert carried({3: "Monday"}) == []
+    assert carried({9: "Tuesday", 3: "Monday"}) == [(3, "Monday"), (9, "Tuesday")]
 
 
 TRIP = "Yesterday we took the night train to Trieste with the twins."

@@ -243,6 +243,7 @@ def test_of_an_edit_that_went_well_only_complaints_are_kept() -> None:
         ("Read", '{"file_path": "/marsh/heron.py"}'),
         ("Bash", '{"command": "git log -p src"}'),
         ("Grep", '{"pattern": "x"}'),
+        ("Bash", '{"command": "if [ -f a ]; then cat a; fi && find . -name x -exec grep -n reed {} +"}'),
         ("mcp__files__read_file", '{"path": "/marsh/heron.py"}'),
         ("Bash", '{"command": "cd /marsh && grep -rn \'reed; bed\' src | head -50; for f in *.py; do wc -l $f; done"}'),
     ],
@@ -275,6 +276,10 @@ def test_long_files_and_history_are_left_unread(name: str, arguments: str) -> No
                 "tail -200 /var/log/marsh.log",
                 "cat $(newest-report)",
                 "gh pr view 12",
+                "if ./bench.sh; then echo ok; fi; cat a.txt",
+                "while read -r line; do ./measure $line; done; cat a.txt",
+                "find . -name '*.sh' -exec ./bench.sh {} \\;",
+                "cat list | awk -f measure.awk",
             )
         ],
         *[(name, '{"query": "heron"}', "ok") for name in ("web_search", "search_orders", "read_email", "list_orders")],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -62,15 +63,38 @@ def test_two_programs_lose_nothing_of_each_other(tmp_path: Path, monkeypatch: py
     assert third.compile(SOURCES[1], 0).search("a word")
 
 
-@pytest.mark.parametrize("data", [b"", b"other\n", b"cut"])
-def test_a_file_that_is_damaged_or_of_another_python_is_made_anew(tmp_path: Path, data: bytes) -> None:
+def cut(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def one_bit_turned(data: bytes) -> bytes:
+    return data[:-40] + bytes([data[-40] ^ 4]) + data[-39:]
+
+
+@pytest.mark.parametrize("damage", [cut, one_bit_turned, lambda _: b"", lambda data: b"4" + data[1:]])
+def test_a_file_that_is_damaged_or_of_another_python_is_made_anew(
+    tmp_path: Path, damage: Callable[[bytes], bytes]
+) -> None:
     file = tmp_path / "kept"
     filled(file, *SOURCES)
     whole = file.read_bytes()
-    file.write_bytes(whole[: len(whole) // 2] if data == b"cut" else data)
+    file.write_bytes(damage(whole))
     again = filled(file, *SOURCES)
     assert file.read_bytes() == whole
     assert again.compile(SOURCES[2], re.IGNORECASE).search("XYz")
+
+
+def test_of_too_many_patterns_those_that_were_used_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regex_cache, "MOST_KEPT", 3)
+    file = tmp_path / "kept"
+    filled(file, "a", "b", "c")
+    filled(file, "c", "d")
+    monkeypatch.setattr(regex_cache, "_taken_apart", never)
+    reads = RegexCache(file)
+    for source in "cd":
+        reads.compile(source, re.IGNORECASE)
+    with pytest.raises(AssertionError, match="once more"):
+        reads.compile("a", re.IGNORECASE)
 
 
 def test_a_folder_that_may_not_be_written_is_left_alone(tmp_path: Path) -> None:

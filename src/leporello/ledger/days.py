@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from operator import itemgetter
 
 from leporello.lazy_regex import lazy_regex
@@ -18,7 +18,10 @@ def split_stamp(text: str) -> tuple[str, str]:
         return "", text
     day = _DAY.search(stamp[1])
     rest = text[stamp.end() :]
-    if day is None or not rest.strip() or _LOGS.match(rest) or _STAMPED_LINE.search(rest):
+    beside = f"{stamp[1][: day.start()]} {stamp[1][day.end() :]}" if day else ""
+    if day is None or not all(map(_TIME.fullmatch, _WORD.findall(beside))):
+        return "", text
+    if not rest.strip() or rest[0] == "(" or _LOGS.match(rest) or _STAMPED_LINE.search(rest):
         return "", text
     return day[0], rest
 
@@ -30,8 +33,14 @@ def told_with_day(text: str, day: str) -> str:
     return f"[{day}] {text}"
 
 
+def carried(days: Mapping[int, str]) -> list[tuple[int, str]]:
+    """Days that hold until the next one is told, in order: programs stamp the first message of each. One day alone may
+    be that of its message only."""
+    return sorted(days.items()) if len(set(days.values())) > 1 else []
+
+
 def day_before(number: int, days: Sequence[tuple[int, str]]) -> str:
-    """The day of the last message that tells one, up to a number. Programs stamp the first one of a day."""
+    """The day of the last message that tells one, up to a number."""
     place = bisect_right(days, number, key=itemgetter(0))
     return days[place - 1][1] if place else ""
 
@@ -47,6 +56,15 @@ _DAY = lazy_regex(
     rf"|\b{_MONTH}[ -]\d\d?(?:st|nd|rd|th)?,?[ -]\d{{4}}\b|\d{{4}}年\d\d?月\d\d?日|\d{{4}}년 ?\d\d?월 ?\d\d?일",
     re.IGNORECASE,
 )
+_WORD = lazy_regex(r"[^\W_]+")
+_TIME = lazy_regex(
+    r"T?\d{1,2}(?:[apAP][mM]|h|T|Z)?|\d{3,6}Z?|[ap]m|[ap]|m|at|on|um|uhr|h|à|às|las|alle|le|el|il|den|am|в|z|utc|gmt|ces?t"
+    r"|[ecmp][sd]t|(?:mon|tue|wed|thu|fri|sat|sun)[a-z]{0,6}|(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch"
+    r"|mo|di|mi|do|fr|sa|so|(?:lun|mar|mer|jeu|ven|sam|dim|mié|jue|vie|sáb|dom|seg|ter|qua|qui|sex|gio|sab)[^\W\d_]{0,8}"
+    r"|пн|вт|ср|чт|пт|сб|вс|星期.|周.|[月火水木金土日](?:曜日)?|[월화수목금토일](?:요일)?|\d{1,2}[时点時시](?:\d{1,2}[分분])?",
+    re.IGNORECASE,
+)
+"""Words that stand beside a date where nothing but the time is told: no title of a file or of a picture."""
 _LOGS = lazy_regex(r"\W{0,3}(?:(?:TRACE|DEBUG|INFO|NOTICE|WARN(?:ING)?|ERROR|FATAL|CRITICAL)\b|[\w.-]{1,60}\[\d+\])")
 _STAMPED_LINE = lazy_regex(rf"^[\[(][^\[\]()\n]{{0,20}}\d\d[^\[\]()\n]{{0,{STAMP_CHARS}}}[\])]", re.MULTILINE)
 """Further lines of the kind: a log or a chat that the user passes on."""

@@ -26,7 +26,7 @@ def _is_viewer(tool: str) -> bool:
 @lru_cache(maxsize=1024)
 def _only_views(command: str) -> bool:
     """Whether each step of a command line looks at files, or sorts and cuts what such a step shows."""
-    if _PASSING.search(command) or "<<" in command:
+    if _PASSING.search(command) or "<<" in command or "system(" in command:
         return False
     steps = [step for step in _STEPS.split(_QUOTED.sub("''", command)) if step.strip()]
     return bool(steps) and all(_VIEW.match(step) for step in steps)
@@ -48,9 +48,11 @@ _PASSING = lazy_regex(
 _QUOTED = lazy_regex(r"'[^']{0,4000}'|\"[^\"]{0,4000}\"|\d?>&\d|&>|\\[\n;()|]")
 _STEPS = lazy_regex(r"[;&|\n]+")
 _VIEW = lazy_regex(
-    r"""[\s(){}!]*(?:(?:do|then|else|time|command)\s+|[A-Z_]{1,40}=\S*\s+)*
-    (?:(?:cat|bat|head|tail|nl|less|wc|ls|find|tree|fd|du|stat|file|rg|grep|egrep|fgrep|ag|ack|cd|pwd|echo|printf|sort
-      |uniq|cut|tr|awk|column|diff|true|basename|dirname|realpath|test|\[+|for|while|if|fi|done|set)(?![\w.:/-])
+    r"""[\s(){}!]*(?:(?:do|then|else|if|while|until|time|command)\s+|[A-Z_]{1,40}=\S*\s+)*
+    (?:(?:cat|bat|head|tail|nl|less|wc|ls|tree|fd|du|stat|file|rg|grep|egrep|fgrep|ag|ack|cd|pwd|echo|printf|sort
+      |uniq|cut|tr|column|diff|true|basename|dirname|realpath|test|\[+|for|read|fi|done|set)(?![\w.:/-])
+    | awk(?!\s+-f)\s
+    | find\s(?!.{0,800}-(?:exec|ok)(?:dir)?\s+(?!cat|head|tail|rg|grep|ls|wc|sed\s+-n)|.{0,800}-(?:delete|fprint))
     | xargs\s+(?:-\S+\s+){0,6}(?:cat|head|tail|rg|grep|ls|wc|sed\s+-n)\s
     | sed\s+(?:-[nEr]+\s+)*''
     | sed\s+-[nEr]*n

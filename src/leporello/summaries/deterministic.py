@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.calls import common_folder, one_line
-from leporello.ledger.days import day_before, told_with_day
+from leporello.ledger.days import carried, day_before, told_with_day
 from leporello.ledger.importance import LINE_OVERHEAD
 from leporello.ledger.ledger import Ledger
 from leporello.ledger.ranking import RankedUnit, Ranking, is_talk
@@ -406,7 +406,7 @@ def _split(pick: Pick, ledger: Ledger, with_decisions: bool, read: str) -> Hando
     told = {(decision.unit.number, decision.unit.position) for decision in decided}
     told |= {(decision.unit.number, decision.reason.position) for decision in decided if decision.reason}
     made: dict[Section, list[HandoffLine]] = {Section.DECISIONS: list(map(_decision_line, decided))}
-    root, days = common_folder(ledger.files), sorted(ledger.days.items())
+    root, days = common_folder(ledger.files), carried(ledger.days)
     words = frozenset(read.split())
     for number in _without_passed(pick, ledger):
         left = [unit for unit in pick.units[number] if (number, unit.position) not in told]
