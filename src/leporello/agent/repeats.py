@@ -90,7 +90,7 @@ class _Digests(Struct, frozen=True):
     is_echo: bool
     """It said something, and nothing but what it was given."""
     waits: bool
-    """It slept, or asked for a state: what it took long for came from elsewhere."""
+    """It slept, asked for a state or told one: what it took long for came from elsewhere."""
     writes: bool
     may_change: bool
     """It changed a file, or it is a command that may have."""
@@ -128,8 +128,9 @@ class Repeats(Struct):
 
     def note(self, call: ToolCall, result: ToolResult, seconds: float) -> bool:
         """Take in one call; whether it was a repeat."""
-        found = _digests(call, result)
-        waited = seconds >= WAITED_SECONDS and (not found.failed or _SLEEPS.search(call.arguments) is not None)
+        found = _digests(call, result, seconds)
+        is_wait = not found.failed or found.under_way or _SLEEPS.search(call.arguments) is not None
+        waited = seconds >= WAITED_SECONDS and is_wait
         known, near = found.same in self._seen, any(digest in self._seen for digest in found.alike)
         is_news = self._is_news(found)
         is_swept = found.form in self._seen and found.asked not in self._seen
@@ -294,7 +295,7 @@ def _failed(result: ToolResult) -> bool:
     return result.is_error or bool(result.details.get("exit_code"))
 
 
-def _digests(call: ToolCall, result: ToolResult) -> _Digests:
+def _digests(call: ToolCall, result: ToolResult, seconds: float) -> _Digests:
     """Of the call, of the call with its result and of all that are alike, and of what is new in it.
 
     A result is its lines in any order, without times, durations, ids and temporary names; that of a failure without
@@ -323,6 +324,7 @@ def _digests(call: ToolCall, result: ToolResult) -> _Digests:
         _wrote(given, arguments, form) if _is_write(result) else _brought(text, bare, f"{call.name} {arguments}")
     )
     path = str(given.get("path", "")) if isinstance(given, dict) and _is_write(result) else ""
+    under_way = not _is_write(result) and is_under_way(call, result, failed=_failed(result), seconds=seconds)
     return _Digests(
         asked=_hash(call.name, path or arguments),
         form=_hash(call.name, form, "form"),
@@ -331,12 +333,12 @@ def _digests(call: ToolCall, result: ToolResult) -> _Digests:
         words=_hash("words", *sorted(words)),
         numbers=_hash("numbers", *sorted(words), "", *sorted(numbers)),
         is_echo=not words and _WORDS.search(result.text) is not None and not _is_write(result),
-        waits=_SLEEPS.search(call.arguments) is not None or asks_state(call),
+        waits=under_way or _SLEEPS.search(call.arguments) is not None or asks_state(call),
         writes=_is_write(result),
         may_change=not _failed(result) and (_is_write(result) or _CHANGES.search(arguments) is not None),
         is_silent=result.text.strip() in _SILENT,
         failed=_failed(result),
-        under_way=is_under_way(call, result, failed=_failed(result)),
+        under_way=under_way,
         told=tuple(map(int, _NUMBERS.findall(_NOISE.sub("", text))[:MOST_WORDS])),
         complaint=tuple(sorted(f"!{word}" for word in words)[:MOST_WORDS]) if _failed(result) else (),
     )
