@@ -18,6 +18,7 @@ from leporello.tools.base import ToolResult
 LONGEST_STATE = 2_000  # of characters: what tells a state is short
 LONGEST_LOOK = 1_000  # of characters: so is a command that asks for one
 LONGEST_WAIT = 300  # of characters: what a call says that waited and nothing else
+LONGEST_KEY = 60  # of characters: the name of an argument
 SLOW_SECONDS = 2.0  # a call that took so long may have waited, whatever it is called
 _STATE = (
     r"(?:pending|queued|scheduled|waiting|running|processing|starting|activating|creating|building|deploying|rebooting"
@@ -104,7 +105,7 @@ _TOOL_WORKS = frozenset(
     "read write edit patch search find grep glob file files git create update set delete add start run list".split()
 )
 _TOOL_FILES = frozenset("write edit patch search find grep glob file files git".split())
-_PATH_KEYS = frozenset("path paths file file_path filepath filePath filename file_name".split())
+_PATHS = frozenset("path paths filepath file files filename filenames".split())
 _TOOL_SHOWS = frozenset("get describe show view".split())
 _TOOL_JOBS = frozenset("task run build deployment deploy pipeline operation execution workflow batch pod pods".split())
 
@@ -137,18 +138,20 @@ def asks_state(call: ToolCall) -> bool:
 def _reads_files(call: ToolCall) -> bool:
     """Whether a call shows, searches or changes files: the words of them tell no state."""
     given = parse_json(call.arguments)
+    keys = given if isinstance(given, dict) else ()
+    named = {word.lower() for key in keys for word in _NAME_WORDS.findall(str(key)[:LONGEST_KEY])}
+    if not named.isdisjoint(_PATHS):
+        return True
     command = _command(given)
     if not command:
-        words = {word.lower() for word in _NAME_WORDS.findall(call.name)}
-        has_path = isinstance(given, dict) and not _PATH_KEYS.isdisjoint(given)
-        return has_path or not words.isdisjoint(_TOOL_FILES)
+        return not _TOOL_FILES.isdisjoint(word.lower() for word in _NAME_WORDS.findall(call.name))
     programs = [words[0].rpartition("/")[2].lower() for words in _commands(command[:LONGEST_LOOK])]
     return not _READERS.isdisjoint(programs) or _AROUND.issuperset(programs)
 
 
 def _command(given: Any) -> str:
     """The command line of a call, also of one that gives it word by word."""
-    command = given.get("command") if isinstance(given, dict) else None
+    command = given.get("command", given.get("cmd")) if isinstance(given, dict) else None
     if isinstance(command, list) and command:
         command = command[-1] if str(command[0]).endswith("sh") else " ".join(map(str, command))
     return command if isinstance(command, str) else ""
