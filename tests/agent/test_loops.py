@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from leporello.agent.repeats import STOP_AFTER, TELL_AFTER, Repeats
+from leporello.agent.repeats import STALE_COUNTED, STOP_AFTER, TELL_AFTER, Repeats
 from tests.agent.conftest import Bench, call
 from tests.agent.workflows import LOOPS, endless, ran, word, wrote
 
@@ -18,6 +18,10 @@ SOON = {
     "a failing edit and the file again": 10,
     "an agent with the same task": 25,
     "a slow build of what is built": 25,
+    "numbered files that nobody needs, and the status": 52,
+    "replacements of what is not there, and the tests": 52,
+    "a number written anew, and the tests": 60,
+    "a count in a file, and a slow test": 52,
 }
 
 
@@ -56,3 +60,20 @@ def test_a_check_made_twice_after_a_change_is_a_repeat() -> None:
         repeats.note(*ran("pytest -q", "1 passed"))
     assert repeats.too_many
     assert Repeats.from_dict(repeats.as_dict()) == repeats
+
+
+def test_only_the_first_check_after_a_counted_change_counts() -> None:
+    """And only if it brings what it brought: five checks are one round, and a new answer is none."""
+    repeats = Repeats()
+    checks = (ran("pytest -q", "1 passed"), ran("git status", "clean"))
+    for row in (ran("touch a1"), *checks, ran("touch a2")):
+        repeats.note(*row)
+    before = repeats.stale
+    assert Repeats.from_dict(repeats.as_dict()) == repeats
+    repeats.note(*checks[0])
+    assert repeats.stale == before + STALE_COUNTED
+    repeats.note(*checks[1])
+    assert repeats.stale == before + STALE_COUNTED
+    repeats.note(*ran("touch a3"))
+    repeats.note(*ran("git status", "a3 is untracked, add it to what will be committed"))
+    assert repeats.stale == 0

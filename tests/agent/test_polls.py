@@ -15,8 +15,8 @@ from tests.agent.workflows import Row, ran, used
 
 
 def under_way(row: Row) -> bool:
-    asked, result, _ = row
-    return is_under_way(asked, result, failed=result.is_error or bool(result.details.get("exit_code")))
+    asked, result, seconds = row
+    return is_under_way(asked, result, failed=result.is_error or bool(result.details.get("exit_code")), seconds=seconds)
 
 
 LOOKS = """
@@ -49,6 +49,11 @@ aws ecs describe-services --cluster x
 az vm show -n x
 helm status web
 nomad job status x
+ssh host squeue -u me
+ssh -p 22 me@host "cd /srv && kubectl get pods"
+docker compose exec db pg_isready
+docker exec -it db pg_isready -U me
+kubectl exec -n web api-0 -- pg_isready
 ./check_status.sh
 bash wait_ready.sh
 """.strip().splitlines()
@@ -88,6 +93,11 @@ sleep 1; make
 sleep 1 && sed -i s/a/b/ x
 echo running
 rm status
+ssh host cat main.py
+ssh host
+ssh host "cd /srv && grep -rn running src"
+docker exec web pytest -q
+kubectl exec api-0 -- sed -n 1,9p a.py
 """.strip().splitlines()
 
 
@@ -136,6 +146,7 @@ def test_a_job_says_beside_its_output_that_it_runs() -> None:
         ("Active: active (running)", False),
         ("nginx is not running", False),
         ("no jobs running", False),
+        ("no process is running", False),
         ('{"pending": 0, "done": 5}', False),
         ("wrote src/loading.py", False),
         ("is-loading", False),
@@ -178,9 +189,85 @@ def test_a_loop_is_not_told_to_wait(row: Row) -> None:
     assert "Repeating them will not help" in said
 
 
+WAITS = [
+    *(
+        used(tool, "running", seconds=10.0, id="a")
+        for tool in "process read_process read_terminal run_status list_runs task_result fetch_result tail_log computer"
+        " run_job start_build get_result Bash terminal delegate".split()
+    ),
+    *(
+        ran(command, text, 0, 10.0)
+        for command, text in (
+            ("ssh host squeue -u me", "17 me RUNNING"),
+            ("ssh host ./deploy show", "still working"),
+            ("docker compose exec db ./wait-up", "starting"),
+            ("docker compose exec db pg_isready", "waiting for the server"),
+            ("terraform plan", "Acquiring state lock. This may take a few moments..."),
+            ("terraform apply -auto-approve | tail -3", "aws_db.x: Still creating... [10s elapsed]"),
+            ("cargo build", "    Blocking waiting for file lock on build directory"),
+            ("cd app && make 2>&1 | head -5", "waiting for other jobs"),
+            ("apt install x", "Waiting for cache lock: held by process 7"),
+            ("python report.py", "not finished"),
+        )
+    ),
+    ran("docker compose exec db pg_isready", "/tmp:5432 - no response", 2, 10.0),
+]
+NO_WAITS = [
+    used("read_file", "loading = True", seconds=10.0, path="a.py"),
+    used("read", "loading = True", seconds=10.0, path="a.py"),
+    used("view", "loading = True", seconds=10.0, file_path="a.py"),
+    used("editor", "loading", seconds=10.0, command="view", path="a.py"),
+    used("open", "loading", seconds=10.0, targetFile="a.py"),
+    used("read_notebook", "loading", seconds=10.0, notebook_path="a.ipynb"),
+    used("bash", "loading", seconds=10.0, cmd="cat a.py"),
+    used("open_file", "loading", seconds=10.0, id=3),
+    used("search_files", "a.py: running", seconds=10.0, query="running"),
+    used("process", "running " + "x" * 300, seconds=10.0),
+    used("process", "no process is running", seconds=10.0),
+    used("process", "running tests: finished", seconds=10.0),
+    used("process", "running", True, seconds=10.0),
+    ran("cat a.py", "loading", 0, 10.0),
+    ran("sleep 10; cat a.py", "loading", 0, 10.0),
+    ran("sleep 10; grep -n load a.py", "3: loading", 0, 10.0),
+    ran("ssh host cat a.py", "loading", 0, 10.0),
+    ran("cd src && grep -rn running .", "a.py: running", 0, 10.0),
+    ran("find . -name '*.py' | head", "./loading", 0, 10.0),
+    ran("git log", "loading", 0, 10.0),
+    ran("npm run build", "up to date", 0, 8.0),
+    ran("pytest -q", "running\n3 passed", 0, 8.0),
+    ran("npm install", "unavailable, try again", 1, 10.0),
+    ran("terraform plan", "Error acquiring the state lock", 1, 10.0),
+]
+
+
+def calls_made(row: Row) -> int:
+    repeats, made = Repeats(), 0
+    while not repeats.too_many and made < 200:
+        repeats.note(*row)
+        made += 1
+    return made
+
+
+@pytest.mark.parametrize("row", WAITS, ids=lambda row: row[0].name + row[0].arguments)
+def test_a_slow_call_that_says_that_something_goes_on_has_waited(row: Row) -> None:
+    """Whatever it is called: as long as a tool that is known to wait."""
+    assert under_way(row)
+    assert 50 < calls_made(row) < 100
+
+
+@pytest.mark.parametrize("row", NO_WAITS, ids=lambda row: row[0].name + row[0].arguments)
+def test_a_slow_call_that_reads_or_has_ended_has_not_waited(row: Row) -> None:
+    assert not under_way(row)
+
+
+@pytest.mark.parametrize("tool", ["process", "read_process", "task_result", "computer"])
+def test_a_quick_call_by_an_unknown_tool_is_a_repeat(tool: str) -> None:
+    assert calls_made(used(tool, "running")) == 6
+
+
 @pytest.mark.parametrize("piece", [" -a", " -a b", " a", "'", '"', "\\", " timeout", " -k", " A=1", "/job", " 0", ";"])
 def test_odd_commands_are_read_quickly(piece: str) -> None:
     began = time.perf_counter()
-    for start in ("kubectl", "docker", "gh", "curl ", "sleep 0", "timeout", ""):
+    for start in ("kubectl", "docker", "docker exec", "ssh", "kubectl exec", "gh", "curl ", "sleep 0", "timeout", ""):
         under_way(ran((start + piece * LONGEST_LOOK)[:LONGEST_LOOK], "pending"))
     assert time.perf_counter() - began < 1

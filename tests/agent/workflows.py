@@ -161,6 +161,34 @@ HONEST: dict[str, list[Row]] = {
         15, lambda n: (ran(f"sed -i s/{word(n)}/{word(n + 2)}/ a.py"), *CHECKS)
     ),
     "five checks after each new number": each(15, lambda n: (wrote("conf.ini", f"workers = {n}"), *CHECKS)),
+    "numbered files changed, with a check after each": each(
+        40,
+        lambda n: (
+            wrote(f"chapter{n}.md", f"{word(n)} {word(n + 5)}"),
+            used("patch", "Patched.", path=f"chapter{n}.md", old="colour", new="color"),
+            ran("make lint", "no complaints"),
+        ),
+    ),
+    "one edit in many numbered files, with a check after each": each(
+        40,
+        lambda n: (
+            (
+                ToolCall("c", "patch", json.dumps({"path": f"ch{n}.md", "old": "colour", "new": "color"}), 0),
+                ToolResult(f"Patched ch{n}.md.", details={"paths": [f"ch{n}.md"]}),
+                0.1,
+            ),
+            ran("make lint", "no complaints"),
+        ),
+    ),
+    "a number tuned by a command until the benchmark is fast enough": each(
+        20,
+        lambda n: (
+            ran(f"sed -i 's/workers = .*/workers = {n}/' conf.ini"),
+            ran("./bench", f"{9000 - n * 37} requests"),
+            ran("pytest -q", "12 passed"),
+            ran("git status --short", " M conf.ini"),
+        ),
+    ),
     "a restart and a look after each change": each(
         15,
         lambda n: (
@@ -276,6 +304,16 @@ LOOPS: dict[str, Callable[[int], Row | Iterable[Row]]] = {
         wrote("a.py", f"x = {'one' if n % 2 else 'two'}"),
         ran("pytest -q", "1 failed: x is wrong", 1),
     ),
+    "numbered files that nobody needs, and the status": lambda n: (
+        ran(f"touch a{n}"),
+        ran("git status", "nothing to commit"),
+    ),
+    "replacements of what is not there, and the tests": lambda n: (
+        ran(f"sed -i s/a{n}/b/ f"),
+        ran("pytest -q", "1 passed"),
+    ),
+    "a number written anew, and the tests": lambda n: (wrote("a.ini", f"n = {n}"), ran("pytest -q", "1 passed")),
+    "a count in a file, and a slow test": lambda n: (ran(f"echo {n} >> f"), ran("make e2e", "1 passed", 0, 9.0)),
     "a slow build of what is built": lambda n: ran("npm run build", "up to date", 0, 8.0),
 }
 """Each goes on for ever."""

@@ -1,7 +1,8 @@
 """Which calls only look whether something is done yet, and were told that it is not.
 
 Both must be seen: a call that asks for a state, and a result that tells one. A file that holds the word "loading", a
-search for it and a build that prints it are no look at anything, however often they are called.
+search for it and a build that prints it are no look at anything, however often they are called. Nobody knows the names
+of all tools and programs: one that took seconds and says only that something goes on has waited for it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from leporello.tools.base import ToolResult
 
 LONGEST_STATE = 2_000  # of characters: what tells a state is short
 LONGEST_LOOK = 1_000  # of characters: so is a command that asks for one
+LONGEST_WAIT = 300  # of characters: what a call says that waited and nothing else
+LONGEST_KEY = 60  # of characters: the name of an argument
+SLOW_SECONDS = 2.0  # a call that took so long may have waited, whatever it is called
 _STATE = (
     r"(?:pending|queued|scheduled|waiting|running|processing|starting|activating|creating|building|deploying|rebooting"
     r"|provisioning|initiali[sz]ing|installing|downloading|uploading|pulling|loading|booting|syncing|in[ _-]?progress)"
@@ -23,7 +27,7 @@ _STATE = (
 _UNDER_WAY = lazy_regex(rf"(?<![\w/.\\-])(?:{_STATE}|0/\d+)(?![\w/\\]|[.-]\w)", re.IGNORECASE)
 """Something goes on; a name that holds the word says nothing."""
 _SETTLED = lazy_regex(
-    rf"(?:\b(?:not?|never|none|0)|n't|\bactive)\b(?: (?!yet)[a-z]{{1,20}})? \(?{_STATE}\b"
+    rf"(?:\b(?:not?|never|none|0)|n't|\bactive)\b(?: (?!yet)[a-z]{{1,20}})?(?: is| are)? \(?{_STATE}\b"
     rf"|\b{_STATE}[\"']?\s{{0,4}}[:=]\s{{0,4}}[\"']?0\b",
     re.IGNORECASE,
 )
@@ -31,6 +35,16 @@ _SETTLED = lazy_regex(
 _NOT_YET = lazy_regex(
     r"\b(?:connection refused|no response|(?:not|n't) (?:yet )?(?:ready|available|up|running)|unavailable"
     r"|(?:is )?starting up|try again)\b",
+    re.IGNORECASE,
+)
+_GOES_ON = lazy_regex(
+    r"\b(?:acquiring|blocking|compiling|refreshing|still (?:working|going|busy|open|alive|in)|please wait"
+    r"|not (?:yet )?(?:done|finished|complete|completed|ready))\b",
+    re.IGNORECASE,
+)
+"""What else a call says that waited: too common in other texts to tell a state by itself."""
+_ENDED = lazy_regex(
+    r"(?<!not )(?<!not yet )\b(?:finished|done|completed?|succeeded|success|passed|failed|up to date|error|stopped)\b",
     re.IGNORECASE,
 )
 _SEGMENT = lazy_regex(r"(?:'[^']*'|\"(?:[^\"\\]|\\.)*\"|\\.|[^'\"\\;|&\n])+", re.DOTALL)
@@ -50,6 +64,14 @@ _NO_LOOKS = frozenset(
     " dd patch chmod chown python python3 node ruby make npm pip cargo go pytest diff strings xxd od".split()
 )
 """Programs that read, search, change or work: behind a `sleep` too they look at no state."""
+_READERS = _NO_LOOKS - frozenset("python python3 node ruby make npm pip cargo go pytest".split())
+"""Those that show or change files. The others may wait for something: a lock, a job, a server."""
+_ELSEWHERE = lazy_regex(
+    r"(?:ssh|(?:docker|podman|nerdctl|docker-compose)(?: compose)?(?: (?:-f|-p|--file) \S+)* exec)"
+    r"(?: -[bceFiIJLlmopQRSuWwD] [^\s-]\S*| -\S+)* [^\s-]\S* (?=\S)"
+    r"|(?:kubectl|oc)(?: -\S+ \S+)* exec\b[^\n]{0,200}? -- (?=\S)"
+)
+"""What runs a command on another machine or in a container."""
 _LOOKS = lazy_regex(
     r"(?:kubectl|oc)(?: -\S+(?: [^\s-]\S*)?)*? (?:get|describe|rollout status|wait|logs|top)\b"
     r"|(?:docker|podman|nerdctl|docker-compose)(?: compose| container| service)?(?: -\S+ \S+)*"
@@ -82,24 +104,29 @@ _TOOL_LOOKS = _STATES | frozenset("check checks job jobs output monitor sleep re
 _TOOL_WORKS = frozenset(
     "read write edit patch search find grep glob file files git create update set delete add start run list".split()
 )
+_TOOL_FILES = frozenset("write edit patch search find grep glob file files git".split())
+_PATHS = frozenset("path paths filepath file files filename filenames".split())
 _TOOL_SHOWS = frozenset("get describe show view".split())
 _TOOL_JOBS = frozenset("task run build deployment deploy pipeline operation execution workflow batch pod pods".split())
 
 
-def is_under_way(call: ToolCall, result: ToolResult, *, failed: bool) -> bool:
+def is_under_way(call: ToolCall, result: ToolResult, *, failed: bool, seconds: float = 0.0) -> bool:
     """Whether a call looks at something, and it goes on or is not there yet.
 
-    What failed counts only where a program was to find out whether something is there.
+    What failed counts only where a program was to find out whether something is there. A call that is not known to ask
+    for a state must have taken `seconds`, and read no file.
     """
     if len(result.text) > LONGEST_STATE:
         return False
     if failed:
         command = _command(parse_json(call.arguments))
         return bool(command) and _looks(command, _PROBES) and _NOT_YET.search(result.text) is not None
-    if not asks_state(call):
+    told = _SETTLED.sub(" ", result.status.partition("\n")[0] + "\n" + result.text)
+    if asks_state(call):
+        return _UNDER_WAY.search(told) is not None
+    if seconds < SLOW_SECONDS or len(result.text) > LONGEST_WAIT or _reads_files(call):
         return False
-    told = result.status.partition("\n")[0] + "\n" + result.text
-    return _UNDER_WAY.search(_SETTLED.sub(" ", told)) is not None
+    return _ENDED.search(told) is None and (_UNDER_WAY.search(told) or _GOES_ON.search(told)) is not None
 
 
 def asks_state(call: ToolCall) -> bool:
@@ -108,9 +135,23 @@ def asks_state(call: ToolCall) -> bool:
     return _looks(command) if command else _is_status_tool(call.name)
 
 
+def _reads_files(call: ToolCall) -> bool:
+    """Whether a call shows, searches or changes files: the words of them tell no state."""
+    given = parse_json(call.arguments)
+    keys = given if isinstance(given, dict) else ()
+    named = {word.lower() for key in keys for word in _NAME_WORDS.findall(str(key)[:LONGEST_KEY])}
+    if not named.isdisjoint(_PATHS):
+        return True
+    command = _command(given)
+    if not command:
+        return not _TOOL_FILES.isdisjoint(word.lower() for word in _NAME_WORDS.findall(call.name))
+    programs = [words[0].rpartition("/")[2].lower() for words in _commands(command[:LONGEST_LOOK])]
+    return not _READERS.isdisjoint(programs) or _AROUND.issuperset(programs)
+
+
 def _command(given: Any) -> str:
     """The command line of a call, also of one that gives it word by word."""
-    command = given.get("command") if isinstance(given, dict) else None
+    command = given.get("command", given.get("cmd")) if isinstance(given, dict) else None
     if isinstance(command, list) and command:
         command = command[-1] if str(command[0]).endswith("sh") else " ".join(map(str, command))
     return command if isinstance(command, str) else ""
@@ -131,12 +172,7 @@ def _looks(command: str, only: frozenset[str] = frozenset()) -> bool:
     if ">" in _QUOTED.sub("", line):
         return False
     slept = looked = False
-    for segment in _SEGMENT.findall(line):
-        said = segment.strip()
-        before = _BEFORE.match(said)
-        words = said[before.end() if before else 0 :].split()
-        if not words:
-            continue
+    for words in _commands(line):
         program = words[0].rpartition("/")[2].lower()
         if _asks_state(program, words):
             looked = looked or not only or program in only
@@ -148,6 +184,29 @@ def _looks(command: str, only: frozenset[str] = frozenset()) -> bool:
                 return False
             looked = looked or not only
     return looked
+
+
+def _commands(line: str) -> list[list[str]]:
+    """The words of each command of a line, without what only starts it or runs it elsewhere."""
+    found: list[list[str]] = []
+    for segment in _SEGMENT.findall(line):
+        words = _started(segment.strip()).split()
+        elsewhere = _ELSEWHERE.match(" ".join(words))
+        if elsewhere:
+            inner = " ".join(words)[elsewhere.end() :].strip()
+            if inner[0] in "'\"" and inner[-1] == inner[0]:
+                # One text, as a shell over there reads it; what is quoted within is left alone.
+                found += [part for text in _SEGMENT.findall(inner[1:-1]) if (part := _started(text.strip()).split())]
+                continue
+            words = _started(inner).split()
+        if words:
+            found.append(words)
+    return found
+
+
+def _started(said: str) -> str:
+    before = _BEFORE.match(said)
+    return said[before.end() if before else 0 :]
 
 
 def _asks_state(program: str, words: Sequence[str]) -> bool:

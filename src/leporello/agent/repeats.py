@@ -30,6 +30,7 @@ STALE_WAIT = 0.5  # what a wait counts that brought nothing new
 STALE_WORDS = 0.5  # a call with words of its own that succeeded, and said only what others had said
 STALE_FAILURE = 0.5  # the same failure after something was changed
 STALE_NUMBERS = 0.25  # only numbers were new, or the same call was made again and brought something else
+STALE_COUNTED = 1.0  # the first check after a change that only counted a number up, and it brought what it had brought
 KEEP_STALE = 10.0  # a count from which on it is worth storing
 ALIKE = 0.5  # what a call counts that is only alike: the same but for numbers, or with other arguments the same failure
 SWEPT = 0.1  # the same call under a new number, as when ports or files are gone through one by one
@@ -90,7 +91,7 @@ class _Digests(Struct, frozen=True):
     is_echo: bool
     """It said something, and nothing but what it was given."""
     waits: bool
-    """It slept, or asked for a state: what it took long for came from elsewhere."""
+    """It slept, asked for a state or told one: what it took long for came from elsewhere."""
     writes: bool
     may_change: bool
     """It changed a file, or it is a command that may have."""
@@ -125,11 +126,14 @@ class Repeats(Struct):
     _polls: bool = False
     _since: dict[str, None] | None = None
     """The calls since something was changed last; None before that."""
+    _owed: float = 0
+    """What the next call counts if it brings what is known: then the change before it was an empty one."""
 
     def note(self, call: ToolCall, result: ToolResult, seconds: float) -> bool:
         """Take in one call; whether it was a repeat."""
-        found = _digests(call, result)
-        waited = seconds >= WAITED_SECONDS and (not found.failed or _SLEEPS.search(call.arguments) is not None)
+        found = _digests(call, result, seconds)
+        is_wait = not found.failed or found.under_way or _SLEEPS.search(call.arguments) is not None
+        waited = seconds >= WAITED_SECONDS and is_wait
         known, near = found.same in self._seen, any(digest in self._seen for digest in found.alike)
         is_news = self._is_news(found)
         is_swept = found.form in self._seen and found.asked not in self._seen
@@ -137,6 +141,7 @@ class Repeats(Struct):
         self._count_stale(found, is_news, waited, known, is_swept)
         self._count_futile(found, waited)
         self._note_change(found, known)
+        self._owed = STALE_COUNTED if self._only_counts_up(found, known) else 0
         self._remember(found)
         self._last, self._waited, self._changed = found.asked, waited, found.writes and is_news
         self._told = found.told
@@ -189,6 +194,11 @@ class Repeats(Struct):
             if len(self._since) > MOST_FAILING:
                 del self._since[next(iter(self._since))]
 
+    def _only_counts_up(self, found: _Digests, known: bool) -> bool:
+        """A change that was made before with another number. A file that a tool has not written yet is a new one."""
+        is_new_file = found.writes and found.asked not in self._seen
+        return found.may_change and not known and found.form in self._seen and not is_new_file
+
     def _is_news(self, found: _Digests) -> bool:
         new = sum(word not in self._seen for word in found.complaint)
         return found.words not in self._seen and (not found.complaint or new >= LEAST_NEW)
@@ -198,7 +208,7 @@ class Repeats(Struct):
             # What is written is no news by itself; it may bring some.
             self.stale = self.stale if found.writes else 0
         elif (self._changed or (known and self._is_recheck(found))) and not found.writes and not is_news:
-            self.stale += STALE_FAILURE if found.failed else 0
+            self.stale += STALE_FAILURE if found.failed else self._owed
         elif waited:
             self.stale += STALE_WAIT
         elif self._waited and known:  # what was waited for; the wait has been counted
@@ -268,6 +278,7 @@ class Repeats(Struct):
             "changed": self._changed,
             "told_numbers": list(self._told),
             "polls": self._polls,
+            "owed": self._owed,
             "since": None if self._since is None else list(self._since),
         }
 
@@ -276,8 +287,8 @@ class Repeats(Struct):
         """From `as_dict`; a fresh count for anything else."""
         if not isinstance(kept, dict) or not isinstance(kept.get("seen"), list):
             return cls()
-        row, stale = (
-            count if isinstance(count := kept.get(name), int | float) else 0 for name in ("in_a_row", "stale")
+        row, stale, owed = (
+            count if isinstance(count := kept.get(name), int | float) else 0 for name in ("in_a_row", "stale", "owed")
         )
         seen, last = dict.fromkeys(map(str, kept["seen"])), str(kept.get("last", ""))
         waited, changed, polls = (bool(kept.get(name)) for name in ("waited", "changed", "polls"))
@@ -287,14 +298,14 @@ class Repeats(Struct):
         told = tuple(n for n in numbers if isinstance(n, int)) if isinstance(numbers, list) else ()
         made = kept.get("since")
         since = dict.fromkeys(map(str, made)) if isinstance(made, list) else None
-        return cls(seen, row, bool(kept.get("told")), stale, futile, last, waited, changed, told, polls, since)
+        return cls(seen, row, bool(kept.get("told")), stale, futile, last, waited, changed, told, polls, since, owed)
 
 
 def _failed(result: ToolResult) -> bool:
     return result.is_error or bool(result.details.get("exit_code"))
 
 
-def _digests(call: ToolCall, result: ToolResult) -> _Digests:
+def _digests(call: ToolCall, result: ToolResult, seconds: float) -> _Digests:
     """Of the call, of the call with its result and of all that are alike, and of what is new in it.
 
     A result is its lines in any order, without times, durations, ids and temporary names; that of a failure without
@@ -323,6 +334,7 @@ def _digests(call: ToolCall, result: ToolResult) -> _Digests:
         _wrote(given, arguments, form) if _is_write(result) else _brought(text, bare, f"{call.name} {arguments}")
     )
     path = str(given.get("path", "")) if isinstance(given, dict) and _is_write(result) else ""
+    under_way = not _is_write(result) and is_under_way(call, result, failed=_failed(result), seconds=seconds)
     return _Digests(
         asked=_hash(call.name, path or arguments),
         form=_hash(call.name, form, "form"),
@@ -331,12 +343,12 @@ def _digests(call: ToolCall, result: ToolResult) -> _Digests:
         words=_hash("words", *sorted(words)),
         numbers=_hash("numbers", *sorted(words), "", *sorted(numbers)),
         is_echo=not words and _WORDS.search(result.text) is not None and not _is_write(result),
-        waits=_SLEEPS.search(call.arguments) is not None or asks_state(call),
+        waits=under_way or _SLEEPS.search(call.arguments) is not None or asks_state(call),
         writes=_is_write(result),
         may_change=not _failed(result) and (_is_write(result) or _CHANGES.search(arguments) is not None),
         is_silent=result.text.strip() in _SILENT,
         failed=_failed(result),
-        under_way=is_under_way(call, result, failed=_failed(result)),
+        under_way=under_way,
         told=tuple(map(int, _NUMBERS.findall(_NOISE.sub("", text))[:MOST_WORDS])),
         complaint=tuple(sorted(f"!{word}" for word in words)[:MOST_WORDS]) if _failed(result) else (),
     )

@@ -33,7 +33,7 @@ LONG_ARGUMENT_CHARS = 1_200
 MOST_NAMED = 3
 OMITTED_KEY = "_left_out"
 _CUT_LINE = f"\n{CUT_MARK.strip()}\n"
-MOST_TRIMMED = 4  # blanks that a host may have taken from the end of a clipped text
+MOST_TRIMMED = 4  # blanks that a host may have taken from the end of a text that an earlier version clipped
 IMAGE_NOTE = "[image of an earlier turn: "
 _WORDS = (PartKind.TEXT, PartKind.THINKING)
 _THINKING_KEYS = ("reasoning_content", "reasoning", "thinking_blocks", "reasoning_details", "provider_state")
@@ -172,9 +172,11 @@ def clipped(message: Message, max_chars: int, *, answered: bool = True) -> Messa
     text = text_of(message)
     slim = {key: value for key, value in message.items() if not answered or key not in _THINKING_KEYS}
     if len(text) > max_chars:
-        front = _front_of(max_chars)
-        clean = redact(text)
-        cut = clean[:front] + _CUT_LINE + clean[-max(1, max_chars - front) :]
+        # Blanks at the ends go: hosts take them too, and the place of the mark must tell that this was cut.
+        clean = redact(text).strip() or text
+        shown = min(max_chars, len(clean))
+        front = _front_of(shown)
+        cut = clean[:front] + _CUT_LINE + clean[-max(1, shown - front) :]
         parts = parts_of(without_images(message))
         others = [part.raw for part in parts if part.kind not in _WORDS or part.text.startswith(IMAGE_NOTE)]
         slim["content"] = [{"type": "text", "text": cut}, *others] if others else cut
