@@ -35,11 +35,12 @@ _SQL_PASSWORD_TEXT = (
 _SQL_PASSWORD = lazy_regex(_SQL_PASSWORD_TEXT, re.I)
 _SQL_VERBS = ("create", "alter", "grant", "connect", "set")
 _SQL_USER = lazy_regex(
-    r"""(?:(?:create|alter|set)(?:\s{1,8}or\s{1,8}replace)?\s{1,8}(?:user|role)(?:\s{1,8}if\s{1,8}(?:not\s{1,8})?exists)?"""
-    r"""|grant\b[^;]{1,300}?\bto|connect\s{1,8}to|(?:create|alter)\s{1,8}user\b[^;]{1,300},)\s{1,8}"""
+    r"""(?:(?:create|alter)(?:\s{1,8}or\s{1,8}replace)?\s{1,8}(?:user|role)(?:\s{1,8}if\s{1,8}(?:not\s{1,8})?exists)?"""
+    r"""|set\s{1,8}role|grant\b[^;]{1,300}?\bto|connect\s{1,8}to|(?:create|alter)\s{1,8}user\b[^;]{1,300},)\s{1,8}"""
     r"""(?:"[^"\n;]{1,80}"|'[^'\n;]{1,80}'|`[^`\n;]{1,80}`|\{\{[^{}\n;]{1,80}\}\})?[^\s;]{0,128}"""
     r"""(?:\s{1,4}[+.&|]{1,2}\s{1,4}[^\s;]{1,80}){0,4}"""
-    r"""(?:\s{1,8}(?:default|temporary|quota|profile|account|container|on|host|require|with|local|password)\s[^;]{1,200})?"""
+    r"""(?:\s{1,8}(?:(?:default|temporary)\s{1,4}(?:tablespace|role)|quota\s{1,4}\w{1,12}\s{1,4}on|on\s{1,4}cluster|profile\s{1,4}\w"""
+    r"""|account\s{1,4}(?:un)?lock|password\s{1,4}expire|container\s{0,4}=|--)[^;]{0,200})?"""
     r"""\s{1,8}$""",
     re.I,
 )

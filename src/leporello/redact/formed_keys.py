@@ -60,7 +60,11 @@ _OF_IDS = frozenset(
 )
 """What stands before something's public id or checksum, and what such a value is called."""
 _OWNERS = frozenset("org app user client account env".split())
-"""Who has a key may stand behind whose it is, `depot_org_…`, and before where it opens something, `app_live_…`."""
+"""Who has a key may stand behind whose it is: `depot_org_…`."""
+_GRADED_TOO = _OWNERS | frozenset(
+    "customer device function group host member message order payment vendor wallet widget".split()
+)
+"""Before where a key opens something: `app_live_…`."""
 _LABELS = frozenset(
     "checksum cid class classname clid continuation cursor dclid digest etag fbclid gbraid gclid guid hash id integrity"
     " jti kid md5 msclkid nonce offset sha1 sha256 sha384 sha512 span trace ttclid twclid uid uuid wbraid".split()
@@ -95,7 +99,7 @@ def _least(prefix: str) -> float:
     """How long a key with this name is at least."""
     pieces = _PIECES.split(prefix)
     graded = pieces[-1] in _GRADES
-    if pieces[0] in _OF_IDS and not (_is_told(pieces) or (graded and "_" in prefix and pieces[0] in _OWNERS)):
+    if pieces[0] in _OF_IDS and not (_is_told(pieces) or (graded and "_" in prefix and pieces[0] in _GRADED_TOO)):
         return float("inf")
     if graded and "_" in prefix:
         return _LEAST_GRADED

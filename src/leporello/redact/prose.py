@@ -86,7 +86,7 @@ _ANSWER = lazy_regex(
     (?P<value>[^\s"'`<>]{4,512}+)(?=[*`"']{0,3}[ \t]{0,8}\r?(?:\n|$))""",
     re.VERBOSE | re.IGNORECASE,
 )
-_BUTTON = lazy_regex(r"(?:click|klick|tap|tipp|clic|press)[24][A-Z][a-z]{1,20}$", re.IGNORECASE)
+_BUTTON = lazy_regex(r"(?:Click|Klick)2[A-Z][a-z]{1,20}$")
 """`Forgot your password? Click2Reset`"""
 _NEXT_CODE = lazy_regex(
     r"(?:\r?\n[ \t>]{0,8}(?:[-*][ ]|\d{1,2}[.)][ ])?[ \t]{0,4}|(?P<inline>[,;][ ]{0,2}|[ ]{1,4}(?:[/|][ ]|and[ ])?))"

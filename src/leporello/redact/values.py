@@ -407,7 +407,7 @@ def is_term(value: str) -> bool:
     return _TERM.match(value) is not None or _MAIL_ADDRESS.match(value) is not None or _is_path(value)
 
 
-_STANDARD = lazy_regex(r"^(?:1password\d*|(?:iso|nist|rfc|fips|pci|cve|ieee)-?\d[\d.-]*)$", re.IGNORECASE)
+_STANDARD = lazy_regex(r"^(?:1password\d?|(?:iso|nist|rfc|fips|pci|cve|ieee)-?\d[\d.-]*)$", re.IGNORECASE)
 
 
 def is_standard(value: str) -> bool:
