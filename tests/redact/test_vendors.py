@@ -105,7 +105,7 @@ function_key_<32> vs_key_<32> widget_secret_<40> client-secret-<36> user_pat_<32
 account_live_<24> app_prod_<28> payment_live_<24> device_prod_<24>
 device_password_<32> client_jwt_<32> service_access_<32> channel_auth_<32>
 account:acme_<40> user:foo_<40> client="foo_<40>" app:foo_<40> env:foo_<40> state:depot_<40> config_id=foo_<40>
-after:acme_<40> session:acme_<40> message:acme_<40> component:foo_<40>
+after:acme_<40> session:acme_<40> message:acme_<40> component:foo_<40> id_:foo_<40> ID-=foo_<40>
 """.split()
 
 

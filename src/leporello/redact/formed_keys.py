@@ -130,6 +130,8 @@ def _is_called_an_id(text: str, start: int) -> bool:
     if label is None:
         return False
     words = [word.lower() for word in _WORDS.findall(label[1])]
-    if label[1].lower() in _LABELS or words[-1] not in ("id", "uid", "uuid", "guid"):
-        return label[1].lower() in _LABELS or words[-1] in _LABELS
-    return words[-2] in _OF_IDS  # of a thing that has one
+    if label[1].lower() in _LABELS:
+        return True
+    if words[-1] in ("id", "uid", "uuid", "guid"):  # of a thing that has one
+        return not _OF_IDS.isdisjoint(words[-2:-1])
+    return words[-1] in _LABELS
