@@ -283,7 +283,75 @@ ORDINARY = [
     "enable secret rotation in production",
     "passphrase required",
     "socks5 proxy at port 1080 by default",
+    # names with `pass` and `secret` in them
+    "underpass = {'A','B','C','D','E','F'}",
+    "char[] surpassed = {'a','b','c','d','e','f'};",
+    "gyro_compass = {'N','S','E','W','n','s'}",
+    "userBypass = {'a','b','c','d','e','f'}",
+    "encompassing = {'a','b','c','d','e','f'}",
+    "passage = {'a','b','c','d','e','f'}",
+    "passport_types = {'P','D','S','E','A','B'}",
+    # what is restored, and what is a term
+    "restore-keys: linux-node-v2Xk29f0aa81",
+    "we follow the password standard ISO27001",
+    "the password rules of pci2024 apply",
+    # providers, options and levels
+    "sign in with google/github2024",
+    "socks5 127.0.0.1 1080 timeout 30s0",
+    "enable secret level15",
+    "create the user and group identified by uid1000;",
+    "We create user accounts on the host, each identified by 'email'",
+    "create user records with names identified by 'name'",
+    "Forgot your password? Reset",
+    "Forgot your password? Sign-in-help",
 ]
+# {0} is a value that a person chose, and reads like a name with a number, or like a word.
+CHOSEN = [
+    ("create or replace user bob identified by '{0}';", "summertime9"),
+    ("create user c##bob identified by {0};", "Tiger1999"),
+    ("alter user user() identified by '{0}'", "summertime"),
+    ("create user \"my user\" identified by '{0}'", "summertime9"),
+    ("create user \"my user\"@'%' identified by '{0}'", "summertime9"),
+    ("create user {{name}} identified by '{0}'", "summertime9"),
+    ("create user {{{{ db_user }}}} identified by '{0}'", "summertime9"),
+    ("create user ' + name + ' identified by '{0}'", "summertime9"),
+    ("create user bob\n default tablespace users\n identified by {0};", "tiger99x"),
+    ("create user if not exists bob on cluster main identified with sha256_password by '{0}'", "summertime9"),
+    ("create user bob -- of the shop\n identified by '{0}'", "summertime9"),
+    ("create user bob quota 5M on users profile app identified by {0} account lock;", "Tiger1999"),
+    ("alter user bob account unlock identified by '{0}'", "summertime9"),
+    ("set role dba identified by '{0}'", "summertime9"),
+    ("wpa-psk {0}\n", "Liverpool8"),
+    ("admin-password {0}\n", "Chelsea10"),
+    ("auth-pass {0}\n", "Dragon2048"),
+    ("rabbitmq-password {0}\n", "Welcome1"),
+    ("db_password {0}\n", "Welcome512"),
+    ("grafana-admin-passwd {0}\n", "Arsenal11"),
+    ("RESTORE_KEY={0}", "a8Kd93mQz7LpX2vB5nR1tY6wE4sC"),
+    ("restore_key: {0}", "hunter2x"),
+    ("pw: {0}", "ISO9001-Hunter"),
+    ("password: {0}", "1Password99"),
+    ("password is {0}", "pci2024"),
+    ("use the password {0}", "1Password99"),
+    ("Forgot the wifi password? It's {0}", "hunter2x!9"),
+    ("Forgot the PIN? {0}", "4711"),
+    ("Forgot your password? {0}!!", "hunter2x"),
+    ("Forgot password? {0}", "Reset2024"),
+    ("Passwort vergessen? {0}", "Sommer2024"),
+    ("Forgot password? {0}", "tap4Dancer"),
+    ("Forgot the password?\nbob: {0}", "Tiger1999x"),
+    ("¿Olvidaste la contraseña? {0}", "Verano2024"),
+]
+
+
+@pytest.mark.parametrize(("template", "value"), CHOSEN)
+def test_what_a_person_chose_goes(template: str, value: str) -> None:
+    """Behind such names, statements and questions nothing has to look drawn."""
+    masked = redact(template.format(value))
+    assert value not in masked
+    assert masked.startswith(template.format(PLACEHOLDER).partition(PLACEHOLDER)[0] + PLACEHOLDER)
+
+
 GIVEN = [
     "CREATE USER bob IDENTIFIED BY {0};",
     "create user 'bob'@'%' identified by '{0}'",
@@ -323,7 +391,11 @@ def test_base64_that_begins_like_a_path_goes() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["password", "char[] pass", "dbPass", "db_pass", "PASS", "ADMIN_PWD", "userPassword", "passphrase"]
+    "name",
+    """password|char[] pass|dbPass|db_pass|PASS|ADMIN_PWD|userPassword|passphrase|char userpass[]|mypass|rootpass|MYPASS
+    |adminPASS|secretkey|SECRETKEY|secretArray|babypass|telecomPass|passkey|wifipass2""".replace("\n    ", "").split(
+        "|"
+    ),
 )
 def test_a_password_in_letters_goes(name: str) -> None:
     """As Java and C take it."""

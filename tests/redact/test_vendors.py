@@ -64,6 +64,14 @@ def test_every_key_that_is_drawn_goes(vendor: str) -> None:
         "s.findUserByIdAndTenantName",
         "https://github.com/xo" + "xa-nyc/xo" + "xa-nyc.github.io/blob/main/README.md",
         "xo" + "xb-rotation-policy/docs/Guide2.md",
+        "s.clientTLSCertificatePath = p",
+        "s.createdAtInUTCWithTZInfo",
+        "s.allowUserIDInQueryString",
+        "s.isAWSLambdaEnabledForVPC = true",
+        "s.webhookURLForProductionA",
+        "s.jsonRPCEndpointURLForDev",
+        "s.maxConcurrentStreamsIPv6 = 5",
+        "s.defaultHTTPClientTimeout = 30",
     ],
 )
 def test_names_and_paths_that_begin_like_keys_stay(text: str) -> None:
@@ -87,7 +95,28 @@ integrity=sha384-<64> sha512-<86> "integrity":"abc-<64>" checksum-<44>
 app-<40>.css vendor-<40>.js main_<36>.woff2 logo-<40>.png lazy-<40>.mjs
 pi_<36> seti_<36> sub_<36> cs_live_<58> si_<36> plink_<36> file-<36> vs_<36> rs_<50> thread_<36>
 feature-<36> tmp-<36> lambda-prod-<24> bucket-dev-<28> test-<22>
+page_token_<32> next_token_<32> hash_key_<32> cache_key_<32> publishable_key_<32> idempotency_key_<32>
+"userId":"abc_<36>" sessionID=abc_<36> client_id:abc_<36>
 """.split()
+# The name's own last word, or whose it is, tells of a key.
+OWN = """
+client_secret_<32> app_token_<32> account_token_<32> env_key_<32> order_token_<32> device_token_<32> message_key_<32>
+function_key_<32> vs_key_<32> widget_secret_<40> client-secret-<36> user_pat_<32> webhook_api_key_<32> file_token2_<32>
+account_live_<24> app_prod_<28> payment_live_<24> device_prod_<24>
+device_password_<32> client_jwt_<32> service_access_<32> channel_auth_<32>
+account:acme_<40> user:foo_<40> client="foo_<40>" app:foo_<40> env:foo_<40> state:depot_<40> config_id=foo_<40>
+after:acme_<40> session:acme_<40> message:acme_<40> component:foo_<40> id_:foo_<40> ID-=foo_<40>
+""".split()
+
+
+@pytest.mark.parametrize("shape", OWN)
+def test_a_key_goes_whoever_it_belongs_to(shape: str) -> None:
+    """`client_secret_…` is no id of a client, and `account: …` says whose key follows."""
+    source = random.Random(shape)
+    for _ in range(20):
+        key = next(_drawn(source, int(length)) for length in re.findall("<(.+?)>", shape))
+        if sum(map(str.isdigit, key)) > 1:
+            assert key not in redact(f"saw {re.sub('<.+?>', key, shape)} here")
 
 
 @pytest.mark.parametrize("shape", IDS)

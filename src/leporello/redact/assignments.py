@@ -263,7 +263,9 @@ def ends_its_line(text: str, place: int, name: str, strength: Strength) -> bool:
     if strength < Strength.KEY or "-" not in name.replace("_", "-").strip("-"):
         return False
     value = _DIRECTIVE_VALUE.match(text, place)
-    if value is None or is_file_name(value[1]) or is_type_name(value[1]):
+    if value is None or is_file_name(value[1]):
+        return False
+    if strength is not Strength.PASSWORD and is_type_name(value[1]):  # people choose passwords that read so
         return False
     return is_chosen(value[1]) or is_opaque_literal(value[1])
 

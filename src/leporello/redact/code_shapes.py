@@ -18,24 +18,33 @@ from leporello.redact.values import (
     is_worded,
 )
 
-_PASSWORD_NAME = lazy_regex(
-    r"(?i:passw(?:or)?d|passphrase|passcode|pwd|secrets?(?![a-z]))"
-    r"|(?<![A-Za-z])pass(?![a-z])|(?<![A-Z])Pass(?![a-z])|(?<![A-Za-z])PASS(?![A-Za-z])"
+_NO_PASS_BEFORE = "".join(
+    rf"(?<!(?<![a-z]){word})(?<!{word.title()})(?<!(?<![A-Z]){word.upper()})"
+    for word in ("by", "com", "encom", "over", "sur", "tres", "under")
 )
-"""`pass` as a word of a name, as in `db_pass` and `userPass`, not as in `passenger`, `compass` and `bypass`."""
+_PASSWORD_NAME = lazy_regex(
+    r"(?i:pwd|secret(?!ary|ari[ae]|ion|ive))"
+    rf"|{_NO_PASS_BEFORE}(?i:pass(?!ing|enger|age|ion|ive|able|port|thr|(?:ed|es|over)(?![a-z])))"
+)
+"""`userpass`, `MYPASS`, but not `compass`, `bypass` or `passenger`."""
 
 _SQL_PASSWORD_TEXT = (
     r"""[a-z]{1,64}\s{1,64}(?:with\s{1,4}\w{1,40}\s{1,4})?(?:by|password)(?:\s{1,4}for\s{1,4}[\w'"@%.]{1,64})?"""
     r"""\s{0,4}=?\s{0,8}(?:password\()?(?:'([^'\n]{1,256})'|"([^"\n]{1,256})")"""
 )
 _SQL_PASSWORD = lazy_regex(_SQL_PASSWORD_TEXT, re.I)
-_SQL_VERBS = ("create", "alter", "grant", "connect")
+_SQL_VERBS = ("create", "alter", "grant", "connect", "set")
 _SQL_USER = lazy_regex(
-    r"""(?:(?:create|alter)\s{1,8}(?:user|role)(?:\s{1,8}if\s{1,8}(?:not\s{1,8})?exists)?|grant\b[^;]{1,300}?\bto"""
-    r"""|connect\s{1,8}to|(?:create|alter)\s{1,8}user\b[^;]{1,300},)\s{1,8}[\w`'"@%.$-]{1,128}\s{1,8}$""",
+    r"""(?:(?:create|alter)(?:\s{1,8}or\s{1,8}replace)?\s{1,8}(?:user|role)(?:\s{1,8}if\s{1,8}(?:not\s{1,8})?exists)?"""
+    r"""|set\s{1,8}role|grant\b[^;]{1,300}?\bto|connect\s{1,8}to|(?:create|alter)\s{1,8}user\b[^;]{1,300},)\s{1,8}"""
+    r"""(?:"[^"\n;]{1,80}"|'[^'\n;]{1,80}'|`[^`\n;]{1,80}`|\{\{[^{}\n;]{1,80}\}\})?[^\s;]{0,128}"""
+    r"""(?:\s{1,4}[+.&|]{1,2}\s{1,4}[^\s;]{1,80}){0,4}"""
+    r"""(?:\s{1,8}(?:(?:default|temporary)\s{1,4}(?:tablespace|role)|quota\s{1,4}\w{1,12}\s{1,4}on|on\s{1,4}cluster|profile\s{1,4}\w"""
+    r"""|account\s{1,4}(?:un)?lock|password\s{1,4}expire|container\s{0,4}=|--)[^;]{0,200})?"""
+    r"""\s{1,8}$""",
     re.I,
 )
-"""A user in a statement of SQL, right before "identified"."""
+"""A user in a statement of SQL, right before "identified"; clauses may stand between."""
 
 CODE_SHAPES: tuple[Shape, ...] = (
     Shape(
@@ -239,13 +248,17 @@ CODE_SHAPES: tuple[Shape, ...] = (
     Shape(
         "command",
         ("enable secret ", "enable password "),
-        lazy_regex(r"enable (?:secret|password) (?:\d )?(\S{4,128}+)(?=[ \t]{0,8}(?:\r?\n|$))", re.I),
+        lazy_regex(r"enable (?:secret|password) (?:\d )?(?!level\d)(\S{4,128}+)(?=[ \t]{0,8}(?:\r?\n|$))", re.I),
         is_typed,
     ),
     Shape(
         "command",
         ("socks5 ", "socks4 "),
-        lazy_regex(r"socks[45][ \t]{1,4}[\w.:-]{3,80}[ \t]{1,4}\d{2,5}[ \t]{1,4}\S{1,64}[ \t]{1,4}(\S{3,128}+)", re.I),
+        lazy_regex(
+            r"socks[45][ \t]{1,4}[\w.:-]{3,80}[ \t]{1,4}\d{2,5}[ \t]{1,4}"
+            r"(?!timeout\b|retry|retries)\S{1,64}[ \t]{1,4}(\S{3,128}+)",
+            re.I,
+        ),
         is_chosen,
     ),
     # What joins a wireless network or opens one.

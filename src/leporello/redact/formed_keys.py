@@ -21,7 +21,19 @@ _LEAST_GRADED, _LEAST_OF_KEY, _LEAST, _LEAST_DASHED = 20, 28, 32, 36
 _PIECES = lazy_regex(r"[_-]")
 _GRADES = frozenset("live test prod dev pat oat sat".split())
 """Behind these a key may be shorter."""
-_OF_KEYS = _GRADES | frozenset("key apikey token tok secret sk ak rk uat api auth access refresh private".split())
+_OF_KEYS = frozenset(
+    (
+        "key apikey accesskey authkey secretkey token tok authtoken secret sk ak rk uat pat oat sat api auth access"
+        " refresh license private signing jwt bearer password passwd pass pwd pw psk cred creds credential"
+        " credentials seed"
+    ).split()
+)
+"""Such a name tells of a key, whatever words stand before."""
+_PUBLIC = frozenset(
+    "page next cursor continuation continue pagination sync hash digest cache idempotency idem dedupe partition sort"
+    " public publishable pub".split()
+)
+"""Before "key" or "token": `page_token`, `hash_key`."""
 _OF_IDS = frozenset(
     (
         # what a service keeps
@@ -47,11 +59,19 @@ _OF_IDS = frozenset(
     ).split()
 )
 """What stands before something's public id or checksum, and what such a value is called."""
-_LAST_TOO = _OF_IDS - {"org", "app", "user", "client", "account"}
+_OWNERS = frozenset("org app user client account env".split())
 """Who has a key may stand behind whose it is: `depot_org_…`."""
+_GRADED_TOO = _OWNERS | frozenset(
+    "customer device function group host member message order payment vendor wallet widget".split()
+)
+"""Before where a key opens something: `app_live_…`."""
+_LABELS = frozenset(
+    "checksum cid class classname clid continuation cursor dclid digest etag fbclid gbraid gclid guid hash id integrity"
+    " jti kid md5 msclkid nonce offset sha1 sha256 sha384 sha512 span trace ttclid twclid uid uuid wbraid".split()
+)
+"""What an id or a checksum is called. `account: …`, `env: …` and their like only say whose a key is."""
 _LABEL = lazy_regex(r"([A-Za-z][A-Za-z0-9_-]{0,40})\\?[\"'`]?[ ]{0,3}[:=][ ]{0,3}(?:W/)?\\?[\"'`]?$")
-_LAST_WORD = lazy_regex(r"[a-z0-9]+[A-Z]?|[A-Z]+")
-"""Read from its end."""
+_WORDS = lazy_regex(r"[A-Z]?[a-z0-9]+|[A-Z]+")
 _FILE_ENDING = lazy_regex(
     r"\.(?:m?js|css|map|woff2?|[ot]tf|png|jpe?g|svg|webp|avif|gif|ico|mp4|html?|json|wasm|t?gz|zip|pdf)\b"
 )
@@ -63,7 +83,7 @@ def formed_key_spans(text: str) -> Iterator[SecretSpan]:
         prefix = _PREFIX.search(text, max(0, body.start() - _LONGEST_PREFIX), body.start())
         if prefix is None or len(body[1]) < _least(prefix[1]):
             continue
-        told = _PIECES.split(prefix[1])[-1] in _OF_KEYS
+        told = _is_told(_PIECES.split(prefix[1])) or _PIECES.split(prefix[1])[-1] in _GRADES
         if not _is_formed(body[1], digits=1 if told else 2):
             continue
         if told or not (_is_called_an_id(text, prefix.start()) or _FILE_ENDING.match(text, body.end())):
@@ -78,15 +98,25 @@ def holds_formed_key(text: str) -> bool:
 def _least(prefix: str) -> float:
     """How long a key with this name is at least."""
     pieces = _PIECES.split(prefix)
-    if pieces[0] in _OF_IDS:
+    graded = pieces[-1] in _GRADES
+    if pieces[0] in _OF_IDS and not (_is_told(pieces) or (graded and "_" in prefix and pieces[0] in _GRADED_TOO)):
         return float("inf")
-    if pieces[-1] in _GRADES and "_" in prefix:
+    if graded and "_" in prefix:
         return _LEAST_GRADED
-    if pieces[-1] in _OF_KEYS:
+    if graded or _is_told(pieces):
         return _LEAST_OF_KEY
-    if pieces[-1] in _LAST_TOO:
+    if pieces[-1] in _OF_IDS - _OWNERS or _is_public(pieces):
         return float("inf")
     return _LEAST if "_" in prefix else _LEAST_DASHED
+
+
+def _is_told(pieces: list[str]) -> bool:
+    """Whether a name's own last word tells of a key."""
+    return pieces[-1].rstrip("0123456789") in _OF_KEYS and not _is_public(pieces)
+
+
+def _is_public(pieces: list[str]) -> bool:
+    return pieces[-1] in ("key", "token") and not _PUBLIC.isdisjoint(pieces[-2:-1])
 
 
 def _is_formed(body: str, *, digits: int) -> bool:
@@ -99,5 +129,9 @@ def _is_called_an_id(text: str, start: int) -> bool:
     label = _LABEL.search(text, max(0, start - _LONGEST_LABEL), start)
     if label is None:
         return False
-    word = _LAST_WORD.match(label[1][::-1])
-    return label[1].lower() in _OF_IDS or (word is not None and word[0][::-1].lower() in _OF_IDS)
+    words = [word.lower() for word in _WORDS.findall(label[1])]
+    if label[1].lower() in _LABELS:
+        return True
+    if words[-1] in ("id", "uid", "uuid", "guid"):  # of a thing that has one
+        return not _OF_IDS.isdisjoint(words[-2:-1])
+    return words[-1] in _LABELS

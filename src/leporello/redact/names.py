@@ -153,7 +153,7 @@ _TOKEN = lazy_regex(
 )
 _NO_KEY = lazy_regex(
     r"(?:public|primary|foreign|partition|sort|cache|idempotency|dedupe|hash|routing|range|translation|i18n|object|s3|row|group|"
-    r"lock|restore|unique|composite|surrogate|shard)[_\-.]?key\w{0,20}$|(?:next|page|continuation|cursor|sync|pagination|continue)[_\-.]?token$"
+    r"lock|unique|composite|surrogate|shard)[_\-.]?key\w{0,20}$|restore-keys$|(?:next|page|continuation|cursor|sync|pagination|continue)[_\-.]?token$"
 )
 
 

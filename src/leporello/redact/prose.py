@@ -31,6 +31,7 @@ from leporello.redact.values import (
     is_file_name,
     is_hex_or_id,
     is_opaque_literal,
+    is_standard,
     is_strange,
     is_term,
     is_worded,
@@ -85,8 +86,8 @@ _ANSWER = lazy_regex(
     (?P<value>[^\s"'`<>]{4,512}+)(?=[*`"']{0,3}[ \t]{0,8}\r?(?:\n|$))""",
     re.VERBOSE | re.IGNORECASE,
 )
-_FORGOTTEN = lazy_regex(r"for(?:got|get)|vergessen|vergeten|oubli|olvid|esquec|dimentic|забыл|zapomni", re.IGNORECASE)
-"""Behind such a question what stands on its line is the name of a button."""
+_BUTTON = lazy_regex(r"(?:Click|Klick)2[A-Z][a-z]{1,20}$")
+"""`Forgot your password? Click2Reset`"""
 _NEXT_CODE = lazy_regex(
     r"(?:\r?\n[ \t>]{0,8}(?:[-*][ ]|\d{1,2}[.)][ ])?[ \t]{0,4}|(?P<inline>[,;][ ]{0,2}|[ ]{1,4}(?:[/|][ ]|and[ ])?))"
     r"(?P<code>\d{3,6}[ ]\d{3,6}(?:[ ]\d{3,6}){0,2}|[A-Za-z0-9][A-Za-z0-9-]{5,40})(?=[ \t]{0,8}\r?(?:\n|$)|[,;. ])"
@@ -190,8 +191,7 @@ def _answered(text: str, name: SpokenName) -> SecretSpan | None:
     if found is None:
         return None
     value = found["value"].rstrip(TRIM)
-    before_value = text[max(0, name.start - _BEFORE) : found.start("value")].rpartition("\n")[2]
-    if _FORGOTTEN.search(before_value):
+    if _BUTTON.match(value):
         return None
     labelled = found["label"] is not None
     if labelled and text[: name.start].rpartition("\n")[2].strip(" \t*_#-"):
@@ -322,6 +322,8 @@ def _is_at(text: str, name: SpokenName, value: str, linked: bool, count: int) ->
     is_password = count == 0 and name.said is Said.PASSWORD and (is_chosen(value) or is_worded(value))
     if is_password and _follows(_USER_BEFORE, text, name):
         return True
+    if is_standard(value):
+        return False
     if is_password and is_typed(value) and not is_term(value) and _is_told_by_place(text, name, value):
         return True
     if count == 0 and _VERB_LAST.match(text, text.find(value, name.end) + len(value)):

@@ -270,7 +270,8 @@ TEXT_SHAPES: tuple[Shape, ...] = (
         "login",
         ("log in", "login", "logging in", "sign in", "signing in"),
         lazy_regex(
-            r"(?:log|sign)\w{0,4}[ ]?in\b[^\n.;]{0,30}?[ ](?:with|as|using)[ ][\w.@-]{2,64}[/:|]([^\s\"'`,;/]{6,128})"
+            r"(?:log|sign)\w{0,4}[ ]?in\b[^\n.;]{0,30}?[ ](?:with|as|using)[ ]"
+            r"(?!google/|github/|gitlab/|apple/|sso/)[\w.@-]{2,64}[/:|]([^\s\"'`,;/]{6,128})"
             r"(?=[\s.,;]|$)",
             re.I,
         ),

@@ -284,7 +284,7 @@ _SENTENCE_WORDS = frozenset(
 _SECRET_WORD = lazy_regex(r"passw|passphrase|token|secret|credential", re.IGNORECASE)
 _TERM = lazy_regex(
     r"^(?:base\d+|b64|sha\d*|md\d|argon2\w*|pbkdf2|utf\d*|oauth2?|x509|aes\d*|pkcs\d+|ed25519|rsa\d*|[bs]?crypt\d*|[tms2]fa"
-    r"|[12]fa|varchar\d*|secp\w*|ecies\S*|[ex]25519|curve25519|chacha20\S*|[rhe]s256|n?char\d*|u?int\d*|float\d*|h?otp|i18n|s3|ec2|k8s|p12|v\d+|python\d*|1password\d*|keepass\w*|(?:iso|nist|rfc|fips|pci|cve|ieee)-?\d[\d.-]*)(?:$|[^A-Za-z0-9])",
+    r"|[12]fa|varchar\d*|secp\w*|ecies\S*|[ex]25519|curve25519|chacha20\S*|[rhe]s256|n?char\d*|u?int\d*|float\d*|h?otp|i18n|s3|ec2|k8s|p12|v\d+|python\d*|1password|keepass\w*)(?:$|[^A-Za-z0-9])",
     re.IGNORECASE,
 )
 _MAIL_ADDRESS = lazy_regex(r"^[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}$")
@@ -405,6 +405,14 @@ def is_phrase_word(word: str, *, first: bool) -> bool:
 def is_term(value: str) -> bool:
     """`base64-encoded`, `sha256`, a mail address, a path: what is said of passwords, with a digit in it."""
     return _TERM.match(value) is not None or _MAIL_ADDRESS.match(value) is not None or _is_path(value)
+
+
+_STANDARD = lazy_regex(r"^(?:1password\d?|(?:iso|nist|rfc|fips|pci|cve|ieee)-?\d[\d.-]*)$", re.IGNORECASE)
+
+
+def is_standard(value: str) -> bool:
+    """`ISO27001`, `1Password7`: in a sentence about passwords. Behind `pw:` it is what somebody chose."""
+    return _STANDARD.match(value) is not None
 
 
 def is_card(digits: list[int]) -> bool:

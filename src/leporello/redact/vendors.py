@@ -224,9 +224,13 @@ _STARTS: dict[str, str] = {
 }
 # What begins like a key and is none: names of code, paths.
 _PATH_PART = r"(?:[A-Z]?[a-z]{1,40}\d{0,3}|[A-Z]{1,40})"
+_SHORT_WORDS = "By|Id|To|Of|On|In|Is|At|Or|As|Up|Db"
+_SPOKEN_WORD = rf"(?:[A-Z](?=[a-z]{{0,20}}[aeiouy])[a-z]{{2,}}+|{_SHORT_WORDS})"
 _LOOKS_LIKE = {
     "s.": lazy_regex(
-        r"s\.(?:(?:[a-z]{3,}+)?(?:[A-Z][a-z]{2,}+|By|Id|To|Of|On|In|Is|At|Or|As|Up|Db){1,12}+|[A-Za-z]{25,26})"
+        rf"s\.(?:(?:[a-z]{{3,}}+)?(?:[A-Z][a-z]{{2,}}+|{_SHORT_WORDS}){{1,12}}+|[A-Za-z]{{25,26}}"
+        # Runs of capitals between words: `s.clientTLSCertificatePath`. So few drawn keys read so that none is lost.
+        rf"|(?:is|[a-z]{{3,}}+)?{_SPOKEN_WORD}{{0,8}}(?:[A-Z]{{2,6}}{_SPOKEN_WORD}{{1,8}}){{0,2}}(?:[A-Z]{{1,6}}|IPv[46])?)"
     ),
     "xox": lazy_regex(rf"xox[a-z](?:\.xox[a-z])?-{_PATH_PART}(?:[-_./]{_PATH_PART}){{0,40}}"),
 }
