@@ -187,6 +187,13 @@ def test_nothing_is_at_hand_when_that_is_all(text: str) -> None:
         # A yes answers what was asked, whoever gives thanks with it.
         "Yes, thank you.",
         "Looks good, thanks!",
+        "thanks for taking option 2 and running it",
+        "Thank you for going with 2",
+        "thanks for doing #2 and oiling it",
+        "Thanks for choosing the second one and trying it",
+        "thanks for option b",
+        "danke für Variante 2",
+        "gracias por la opción 2",
     ],
 )
 def test_more_is_wanted_when_more_is_said(text: str) -> None:
@@ -243,7 +250,17 @@ def test_what_was_done_for_the_request_at_hand_is_told_before_the_story_has_it()
     assert json.dumps(told(plain_sections(SectionSource(ledger, ALL), 4_000, len)[Section.COMPLETED])).count("gate.py")
 
 
-@pytest.mark.parametrize("text", ["Great, thank you for finalizing the booking. ###STOP###", "Thanks so much for it!"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Great, thank you for finalizing the booking. ###STOP###",
+        "Thanks so much for it!",
+        "Thank you for the refund of $209.",
+        "Thanks for cancelling order #W112!",
+        "Thank you for taking the time.",
+        "Thanks for sending the 2 keys back",
+    ],
+)
 def test_nothing_but_thanks_is_no_task(text: str) -> None:
     assert says_that_is_all(text)
     assert not says_that_is_all(f"{text[:5]}, add the tests too.")
@@ -464,6 +481,13 @@ FAULTS = "Three faults:\n\n1. The latch is worn.\n2. The spring is cold.\n3. No 
         ("die zweite, bitte", "2. The spring is cold."),
         ("第二个", "2. The spring is cold."),
         ("let us begin with point 2", "2. The spring is cold."),
+        ("use 3, not 1", "3. No oil."),
+        ("2 and 3, not 1", "2. The spring is cold.; 3. No oil."),
+        ("don't do 1, do 3", "3. No oil."),
+        ("not 1 but go with 2", "2. The spring is cold."),
+        ("no, 3 please", "3. No oil."),
+        ("no the second one please", "2. The spring is cold."),
+        ("don't worry, take 2", "2. The spring is cold."),
     ],
 )
 def test_a_number_that_takes_an_item_is_told_with_it(said: str, meant: str) -> None:
@@ -487,11 +511,43 @@ def test_a_number_that_takes_an_item_is_told_with_it(said: str, meant: str) -> N
         "the second hinge creaks",
         "2/3 of the boards are loose",
         "2 Bretter sind lose",
+        "do not pick 1",
+        "don't do 3",
+        "don’t go with 2",
+        "dont do 3",
+        "no 3 please",
+        "I'd never do 3",
+        "I would not go with 2",
+        "please do not take number 2",
+        "there is no need to do 3",
+        "let's not do 2",
+        "instead of 2",
+        "do anything but do 2",
+        "2 sounds wrong",
+        "auf keinen Fall mach 2",
     ],
 )
 def test_a_figure_takes_no_item(said: str) -> None:
     ledger = ledger_of(EDIT, user(GATE), answer(FAULTS), user(said))
     assert option_named(ledger, ledger.last, said).text == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("option 2", "Option 2: a spring"),
+        ("do not take option 2", ""),
+        ("I'd never go for option 1", ""),
+        ("not option 1, option 2", "Option 2: a spring"),
+        ("option 1 instead of option 2", "Option 1: a bolt"),
+        ("anything but option 2", ""),
+        ("nimm nicht Option 2", ""),
+        ("why not option 2", "Option 2: a spring"),
+    ],
+)
+def test_an_option_that_is_refused_is_not_taken(said: str, meant: str) -> None:
+    ledger = ledger_of(EDIT, user(GATE), answer("Two ways:\n\nOption 1: a bolt\n\nOption 2: a spring"), user(said))
+    assert option_named(ledger, ledger.last, said).text == meant
 
 
 def test_a_request_that_was_worked_on_is_not_open_once_a_later_one_was_closed() -> None:

@@ -38,6 +38,13 @@ _PARTS = lazy_regex(
     r"|\b(?:and|und|et|y|e|и)\b(?= (?:thank|danke|merci|muchas|graci|muito|obrigad|grazie|спасибо|have a|good|bye))",
     re.IGNORECASE,
 )
+_CHOICE = (
+    r"\b(?:option|variant|approach|choice|number|proposal|nummer|variante|opción|opção|opzione|вариант) #?\w{1,2}\b"
+    r"|(?<![\w$€£.#-])#?\d{1,2}(?= (?:and|und|et|y|e|и|first|instead)\b|\W{0,3}$)"
+    r"|\b(?:taking|choosing|picking|trying|doing|going (?:with|for)|starting with) the"
+    r" (?:first|second|third|fourth|last|other|former|latter)\b"
+)
+"""One of several ways by its number or place: who names it behind his thanks takes it."""
 _ENDINGS = {
     "all": lazy_regex(
         r"(?:(?:no|nope|yes|yeah|ok(?:ay)?|well|so|great|alright|then|and|i (?:think|guess|believe)|nein|ja|non|oui"
@@ -70,7 +77,8 @@ _ENDINGS = {
         r"|herzlichen|muchas|mil|muito|tante|большое) ){0,2}"
         r"(?:thanks?(?: you)?|thx|danke(?: dir| ihnen)?|dank|merci|gracias|obrigad[oa]|grazie|спасибо|благодарю)"
         r"(?: (?:so|very) much| again| a lot| sehr| schön| beaucoup| mille| большое)?"
-        r"(?: (?:for|für|pour|por|per|за) (?!.{0,80}\b(?:please|now|but|also|then)\b).{1,80})?"
+        r"(?: (?:for|für|pour|por|per|за) (?!.{0,80}(?:\b(?:please|now|but|also|then)\b"
+        rf"|{_CHOICE})).{{1,80}})?"
         r"|(?:i )?(?:really |truly |also )?appreciate (?:it|that|(?:your|the|all)\b(?: \w+){1,8})"
         r"|you(?:'ve| have) been (?:\w+ )?(?:helpful|kind|great)"
         r"|(?:非常|十分|太|多)?(?:感谢|谢谢?)(?:你|您)?(?:的?(?:帮助|帮忙))?[了啊啦]?"
