@@ -143,6 +143,10 @@ PASSED_ON = "always cc finance. Never offer discounts. The cap is 5000. What do 
         "Read this mail from Ana:",
         "It's coming from my boss:",
         "FROM HR:",
+        "The mail that Bob sent says:",
+        "This is the message that I got from Ana:",
+        "The policy reads as follows:",
+        "The notice contains this:",
     ],
 )
 def test_what_comes_from_a_person_or_a_place_is_found(introduction: str) -> None:
@@ -165,9 +169,15 @@ def test_what_comes_from_a_person_or_a_place_is_found(introduction: str) -> None
         "Load it from Redis:",
         "From Python 3.12 on:",
         "Nothing changes from our side:",
+        "From a security point of view:",
+        "From the customer's perspective:",
+        "Fix the function that reads this:",
+        "This file contains secrets:",
+        "The old script reads everything:",
+        "I found one more thing:",
     ],
 )
-def test_a_from_with_a_time_or_a_verb_hands_nothing_on(introduction: str) -> None:
+def test_a_time_a_view_or_work_hands_nothing_on(introduction: str) -> None:
     text = f"{introduction} {PASSED_ON}"
     assert not pasted_sentences(text, text)
 

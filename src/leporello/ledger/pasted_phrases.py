@@ -143,9 +143,11 @@ WITHIN = lazy_regex(
     r" [^\n.!?,]{1,40},)"
 )
 HANDED = lazy_regex(
-    r"""\b(?:wrote|writes|says?|said|replied|posted|commented|texted|messaged|emailed|reads|states|sent|sends
+    r"""\b(?:wrote|writes|says?|said|replied|posted|commented|texted|messaged|emailed|states
+      |(?<!that[ ])(?<!which[ ])(?:reads|contains?)(?=[ ]?[:：.]|[ ](?:as[ ]follows|like|so|this|these|the[ ]following)\b)
+      |sent|sends
       |forwarded
-      |got|received|found|pasted|told|contains?|goes[ ]like|(?:was|stood)[ ](?:in|on)
+      |got|received|found|pasted|told|goes[ ]like|(?:was|stood)[ ](?:in|on)
       |steht|laut|según|написано
       |schreibt|schrieb|geschrieben|gemailt|gepostet|mitgeteilt|meinte?|sagte?|antwortete?
       |geantwortet|geschickt|bekommen|erhalten
@@ -161,7 +163,9 @@ HANDED = lazy_regex(
 )
 """Somebody said or sent something."""
 IDIOM = lazy_regex(
-    r"\bgot[ ](?:it|that|you|to)\b|\b(?:that|as|having|easier|being)[ ]said\b"
+    r"\bgot[ ](?:it|that|you|to)\b|\b(?:found|got)[ ](?:one|another|two|a[ ]few|some)[ ](?:more[ ]|other[ ])?"
+    r"(?:things?|points?)\b"
+    r"|\b(?:that|as|having|easier|being)[ ]said\b"
     r"|\b(?:cela|ceci|autrement)[ ]dit\b|\bdetto[ ](?:questo|ciò)\b",
     re.IGNORECASE,
 )
@@ -172,7 +176,8 @@ _NO_SOURCE = r"""(?!(?i:me|us|mine|now|today|tonight|tomorrow|yesterday(?!['’]
     |november|december|my[ ](?:\w{1,12}[ ]){0,2}(?:messages?|e-?mails?|letter|blog|book|paper|article|site|ticket|issue
     |docs))\b)"""
 FROM = lazy_regex(
-    rf"""\b[Ff](?:rom|ROM)[ ]{_NO_SOURCE}(?![^:\n]{{0,60}}\b(?:on|onwards?|forwards?)[ ]?[:：,])
+    rf"""\b[Ff](?:rom|ROM)[ ]{_NO_SOURCE}(?![^:\n]{{0,60}}\b(?:on|onwards?|forwards?|perspective|standpoint
+      |(?:point[ ]of[ ])?view)[ ]?[:：,])
       (?:(?i:(?:[\w'’&-]{{1,20}}[ ]){{0,4}}(?:landlord|landlady|boss|manager|lead|leader|ceo|cto|cfo|hr|pm
           |director|chief|head|managements?|board|teams?|colleagues?|co-?workers?|clients?|customers?|vendors?|suppliers?|partners?|legal
           |lawyers?|attorney|notary|accountants?|compliance|finance|marketing|sales|support|security|accounting|department
