@@ -143,6 +143,7 @@ PASSED_ON = "always cc finance. Never offer discounts. The cap is 5000. What do 
         "Read this mail from Ana:",
         "It's coming from my boss:",
         "FROM HR:",
+        "From: hr\n",
         "The mail that Bob sent says:",
         "This is the message that I got from Ana:",
         "The policy reads as follows:",

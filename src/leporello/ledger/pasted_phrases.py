@@ -144,7 +144,8 @@ WITHIN = lazy_regex(
 )
 HANDED = lazy_regex(
     r"""\b(?:wrote|writes|says?|said|replied|posted|commented|texted|messaged|emailed|states
-      |(?<!that[ ])(?<!which[ ])(?:reads|contains?)(?=[ ]?[:：.]|[ ](?:as[ ]follows|like|so|this|these|the[ ]following)\b)
+      |(?<!that[ ])(?<!which[ ])
+      (?:reads|contains?)(?=[ ]?[:：.]|[ ](?:as[ ]follows|like|so|this|these|the[ ]following)\b)
       |sent|sends
       |forwarded
       |got|received|found|pasted|told|goes[ ]like|(?:was|stood)[ ](?:in|on)
@@ -176,7 +177,7 @@ _NO_SOURCE = r"""(?!(?i:me|us|mine|now|today|tonight|tomorrow|yesterday(?!['’]
     |november|december|my[ ](?:\w{1,12}[ ]){0,2}(?:messages?|e-?mails?|letter|blog|book|paper|article|site|ticket|issue
     |docs))\b)"""
 FROM = lazy_regex(
-    rf"""\b[Ff](?:rom|ROM)[ ]{_NO_SOURCE}(?![^:\n]{{0,60}}\b(?:on|onwards?|forwards?|perspective|standpoint
+    rf"""^From:$ | \b[Ff](?:rom|ROM)[ ]{_NO_SOURCE}(?![^:\n]{{0,60}}\b(?:on|onwards?|forwards?|perspective|standpoint
       |(?:point[ ]of[ ])?view)[ ]?[:：,])
       (?:(?i:(?:[\w'’&-]{{1,20}}[ ]){{0,4}}(?:landlord|landlady|boss|manager|lead|leader|ceo|cto|cfo|hr|pm
           |director|chief|head|managements?|board|teams?|colleagues?|co-?workers?|clients?|customers?|vendors?|suppliers?|partners?|legal
@@ -195,7 +196,7 @@ FROM = lazy_regex(
       [ ]from[ ]{_NO_SOURCE}\w{{2,20}}[ ]?[:：]$""",
     re.VERBOSE,
 )
-"""A person, a group or a place behind "from"; a time or the user himself is none."""
+"""The head of a mail, or a person, a group or a place behind "from"; a time or the user himself is none."""
 TAKES_FROM = lazy_regex(
     r"(?:\b(?:different|differs?|differing|differently|apart|aside|away|far|free|exempt|exclud\w{0,3}|hid(?:e|ing|den)|keep"
     r"|kept|remov(?:e|es|ing)|delet(?:e|es|ing)|strip|drop|independent|separate[ds]?|isolate[ds]?|protect|prevent)\b"
