@@ -125,6 +125,64 @@ def test_what_others_are_told_to_have_said_is_found(text: str) -> None:
     assert pasted_sentences(text, text)
 
 
+PASSED_ON = "always cc finance. Never offer discounts. The cap is 5000. What do I answer?"
+
+
+@pytest.mark.parametrize(
+    "introduction",
+    [
+        "From Bob:",
+        "From our legal team:",
+        "From HR:",
+        "DM from kim:",
+        "Feedback from the client:",
+        "From last week's meeting:",
+        "From yesterday's call:",
+        "Copied from the wiki:",
+        "From my manager, on Slack:",
+        "Read this mail from Ana:",
+        "It's coming from my boss:",
+        "FROM HR:",
+        "From: hr\n",
+        "The mail that Bob sent says:",
+        "This is the message that I got from Ana:",
+        "The policy reads as follows:",
+        "The notice contains this:",
+    ],
+)
+def test_what_comes_from_a_person_or_a_place_is_found(introduction: str) -> None:
+    text = f"{introduction} {PASSED_ON}"
+    assert pasted_sentences(text, text)
+
+
+@pytest.mark.parametrize(
+    "introduction",
+    [
+        "From tomorrow:",
+        "FROM NOW ON:",
+        "Text from now on in English:",
+        "From the start:",
+        "From experience:",
+        "From our last session:",
+        "Different from Bob's way:",
+        "Keep the details away from the client:",
+        "Migrating from Jest:",
+        "Load it from Redis:",
+        "From Python 3.12 on:",
+        "Nothing changes from our side:",
+        "From a security point of view:",
+        "From the customer's perspective:",
+        "Fix the function that reads this:",
+        "This file contains secrets:",
+        "The old script reads everything:",
+        "I found one more thing:",
+    ],
+)
+def test_a_time_a_view_or_work_hands_nothing_on(introduction: str) -> None:
+    text = f"{introduction} {PASSED_ON}"
+    assert not pasted_sentences(text, text)
+
+
 @pytest.mark.parametrize(
     "text",
     [

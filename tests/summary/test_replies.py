@@ -187,6 +187,13 @@ def test_nothing_is_at_hand_when_that_is_all(text: str) -> None:
         # A yes answers what was asked, whoever gives thanks with it.
         "Yes, thank you.",
         "Looks good, thanks!",
+        "thanks for taking option 2 and running it",
+        "Thank you for going with 2",
+        "thanks for doing #2 and oiling it",
+        "Thanks for choosing the second one and trying it",
+        "thanks for option b",
+        "danke für Variante 2",
+        "gracias por la opción 2",
     ],
 )
 def test_more_is_wanted_when_more_is_said(text: str) -> None:
@@ -243,7 +250,17 @@ def test_what_was_done_for_the_request_at_hand_is_told_before_the_story_has_it()
     assert json.dumps(told(plain_sections(SectionSource(ledger, ALL), 4_000, len)[Section.COMPLETED])).count("gate.py")
 
 
-@pytest.mark.parametrize("text", ["Great, thank you for finalizing the booking. ###STOP###", "Thanks so much for it!"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Great, thank you for finalizing the booking. ###STOP###",
+        "Thanks so much for it!",
+        "Thank you for the refund of $209.",
+        "Thanks for cancelling order #W112!",
+        "Thank you for taking the time.",
+        "Thanks for sending the 2 keys back",
+    ],
+)
 def test_nothing_but_thanks_is_no_task(text: str) -> None:
     assert says_that_is_all(text)
     assert not says_that_is_all(f"{text[:5]}, add the tests too.")
@@ -294,6 +311,17 @@ def test_what_the_user_does_himself_is_no_open_request() -> None:
         "I'm going to oil it tonight",
         "Ich werde es morgen im Stall ölen",
         "je vais l'essayer demain matin",
+        "I'll oil it, it looks dry",
+        "ok, let me try it, I think it opens",
+        "I'll be back at 5, tomorrow",
+        "I'll look at the latch first, then I'll oil it, thanks",
+        "I'll mend it, because it hangs",
+        "I'm going to ask Bob",
+        "I'll add the key to the box",
+        "I'll do it by hand, not with the drill",
+        "I'm going to lunch, back in an hour",
+        "Ich werde schauen, ob es geht",
+        "je vais l'essayer, parce que ça bloque",
     ],
 )
 def test_what_somebody_is_about_to_do_is_asked_of_nobody(text: str) -> None:
@@ -315,6 +343,33 @@ def test_what_somebody_is_about_to_do_is_asked_of_nobody(text: str) -> None:
         "voy a necesitar las llaves",
         "I'll oil it. Paint the door in red.",
         "I'll oil the hinges, you paint the door",
+        "I'm going to lunch, oil the hinges",
+        "I'm going to bed, run the drill overnight",
+        "I'll be back at 5, finish the door",
+        "I'll be out until 3: paint the door",
+        "I'll be in a meeting; mend the latch",
+        "I'm gonna grab a coffee — paint it",
+        "I'm going to lunch - paint the door",
+        "I'll be away (paint the door)",
+        "I'm going to lunch, today paint the door",
+        "ok, I'll test it, update the plan",
+        "I'm going to sleep, it should be painted by morning",
+        "I'll test it, I want the door painted",
+        "I'll add one more requirement: the latch must be of steel",
+        "let me add one more thing: no screws",
+        "Let me restate the task: build a gate",
+        "Let me put it differently: sort the keys",
+        "I will describe the task: sort the keys",
+        "I'm going to ask you to build a gate",
+        "I'll give you one more rule: no screws",
+        "Je vais tester, corrige la porte",
+        "Je vais te demander une porte",
+        "Ich werde es testen, streich die Tür",
+        "Ich werde dich bitten, die Tür zu streichen",
+        "Voy a probarlo, arregla la puerta",
+        "Voy a pedirte una puerta",
+        "Vou testar, pinta a porta",
+        "ok, thanks",
     ],
 )
 def test_what_somebody_will_need_is_asked_for(text: str) -> None:
@@ -426,6 +481,13 @@ FAULTS = "Three faults:\n\n1. The latch is worn.\n2. The spring is cold.\n3. No 
         ("die zweite, bitte", "2. The spring is cold."),
         ("第二个", "2. The spring is cold."),
         ("let us begin with point 2", "2. The spring is cold."),
+        ("use 3, not 1", "3. No oil."),
+        ("2 and 3, not 1", "2. The spring is cold.; 3. No oil."),
+        ("don't do 1, do 3", "3. No oil."),
+        ("not 1 but go with 2", "2. The spring is cold."),
+        ("no, 3 please", "3. No oil."),
+        ("no the second one please", "2. The spring is cold."),
+        ("don't worry, take 2", "2. The spring is cold."),
     ],
 )
 def test_a_number_that_takes_an_item_is_told_with_it(said: str, meant: str) -> None:
@@ -449,11 +511,43 @@ def test_a_number_that_takes_an_item_is_told_with_it(said: str, meant: str) -> N
         "the second hinge creaks",
         "2/3 of the boards are loose",
         "2 Bretter sind lose",
+        "do not pick 1",
+        "don't do 3",
+        "don’t go with 2",
+        "dont do 3",
+        "no 3 please",
+        "I'd never do 3",
+        "I would not go with 2",
+        "please do not take number 2",
+        "there is no need to do 3",
+        "let's not do 2",
+        "instead of 2",
+        "do anything but do 2",
+        "2 sounds wrong",
+        "auf keinen Fall mach 2",
     ],
 )
 def test_a_figure_takes_no_item(said: str) -> None:
     ledger = ledger_of(EDIT, user(GATE), answer(FAULTS), user(said))
     assert option_named(ledger, ledger.last, said).text == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("option 2", "Option 2: a spring"),
+        ("do not take option 2", ""),
+        ("I'd never go for option 1", ""),
+        ("not option 1, option 2", "Option 2: a spring"),
+        ("option 1 instead of option 2", "Option 1: a bolt"),
+        ("anything but option 2", ""),
+        ("nimm nicht Option 2", ""),
+        ("why not option 2", "Option 2: a spring"),
+    ],
+)
+def test_an_option_that_is_refused_is_not_taken(said: str, meant: str) -> None:
+    ledger = ledger_of(EDIT, user(GATE), answer("Two ways:\n\nOption 1: a bolt\n\nOption 2: a spring"), user(said))
+    assert option_named(ledger, ledger.last, said).text == meant
 
 
 def test_a_request_that_was_worked_on_is_not_open_once_a_later_one_was_closed() -> None:

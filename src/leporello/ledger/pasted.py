@@ -293,7 +293,7 @@ def _introduces(sentence: str) -> bool:
         return False
     if _brings(sentence) or phrases.BARE_WORK.match(sentence):
         return True
-    handed = phrases.HANDED.search(sentence)
+    handed = _handed(sentence)
     if phrases.TEXT.search(sentence) is None or (
         handed is not None and (_is_by_us(sentence, handed) or phrases.RELATIVE.search(sentence[: handed.start()]))
     ):
@@ -310,7 +310,7 @@ def _brings(sentence: str) -> bool:
 
 def _hands(sentence: str) -> bool:
     """Whether a sentence says that somebody else said or sent what stands behind it."""
-    handed = phrases.HANDED.search(sentence)
+    handed = _handed(sentence)
     if handed is None or _is_by_us(sentence, handed):
         return False
     if sentence[-1] in ":：":
@@ -321,9 +321,17 @@ def _hands(sentence: str) -> bool:
     return not sentence[handed.end() :].strip(" .!?。！？") or phrases.THIS_LAST.search(sentence) is not None
 
 
+def _handed(sentence: str) -> re.Match[str] | None:
+    """Where a sentence says that somebody said or sent something, or from whom it came."""
+    if phrases.IDIOM.search(sentence) is None and (said := phrases.HANDED.search(sentence)) is not None:
+        return said
+    come = phrases.FROM.search(sentence)
+    return None if come is None or phrases.TAKES_FROM.search(sentence[: come.start()]) else come
+
+
 def _is_by_us(sentence: str, handed: re.Match[str]) -> bool:
     """Whether the user or the assistant said or sent it: "I told you this.", "wie ich dir geschrieben habe"."""
-    if phrases.COMES.fullmatch(handed[0]):
+    if phrases.COMES.fullmatch(handed[0]) or handed.re.pattern == phrases.FROM.pattern:
         return False
     before, behind = sentence[: handed.start()], sentence[handed.end() :]
     return phrases.BY_US.search(before) is not None or phrases.WE_BEHIND.match(behind) is not None

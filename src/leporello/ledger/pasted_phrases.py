@@ -90,7 +90,8 @@ BARE_WORK = lazy_regex(
 OF_WHAT = lazy_regex(
     r"\b(?:notes|minutes|readme|transcript|text|contents?|output|protokoll|ausgabe|inhalt|texte|contenu|texto|testo)"
     r"[ ](?:of|von|vom|des|du|de|del|do|da|della?)[ ](?!mine|ours|my|our)[^:\n]{1,60}[:：]$"
-    r"|\b(?:whatsapp|sms|dm|text|slack|teams|e-?mail|mail)[ ](?:from|von|de|da|van|от)[ ][^:\n]{1,60}[:：]$"
+    r"|\b(?:whatsapp|sms|dm|text|slack|teams|e-?mail|mail)[ ](?:from|von|de|da|van|от)[ ]"
+    r"(?!(?:now|today|here|jetzt|nun|heute|hier|ahora|hoy|agora|hoje|me|my|us|mir|mi|mim)\b)[^:\n]{1,60}[:：]$"
     r"|[ ]on[ ](?:linkedin|twitter|reddit|slack|discord|facebook|whatsapp|mastodon|instagram|the[ ]phone)[ ]?[:：]$",
     re.IGNORECASE,
 )
@@ -142,10 +143,13 @@ WITHIN = lazy_regex(
     r" [^\n.!?,]{1,40},)"
 )
 HANDED = lazy_regex(
-    r"""\b(?:wrote|writes|says?|said|replied|posted|commented|texted|messaged|emailed|reads|states|sent|sends
+    r"""\b(?:wrote|writes|says?|said|replied|posted|commented|texted|messaged|emailed|states
+      |(?<!that[ ])(?<!which[ ])
+      (?:reads|contains?)(?=[ ]?[:：.]|[ ](?:as[ ]follows|like|so|this|these|the[ ]following)\b)
+      |sent|sends
       |forwarded
-      |got|received|found|pasted|told|contains?|goes[ ]like|(?:was|stood)[ ](?:in|on)
-      |steht|laut|según|написано|from(?![ ](?:me|us)\b)
+      |got|received|found|pasted|told|goes[ ]like|(?:was|stood)[ ](?:in|on)
+      |steht|laut|según|написано
       |schreibt|schrieb|geschrieben|gemailt|gepostet|mitgeteilt|meinte?|sagte?|antwortete?
       |geantwortet|geschickt|bekommen|erhalten
       |gefunden|écrit|dit|répond(?:u)?|envoyé|reçue?s?|trouvé|escribe|escribió|dice|dijo|respondió|mandó|envió
@@ -158,7 +162,52 @@ HANDED = lazy_regex(
     | 发来的?|写道|说(?:[:：]|$)|收到|寄来|看到|写着|届い|もらった|からの|말했|보냈|받았""",
     re.IGNORECASE | re.VERBOSE,
 )
-"""Somebody said or sent something, or it came from somewhere."""
+"""Somebody said or sent something."""
+IDIOM = lazy_regex(
+    r"\bgot[ ](?:it|that|you|to)\b|\b(?:found|got)[ ](?:one|another|two|a[ ]few|some)[ ](?:more[ ]|other[ ])?"
+    r"(?:things?|points?)\b"
+    r"|\b(?:that|as|having|easier|being)[ ]said\b"
+    r"|\b(?:cela|ceci|autrement)[ ]dit\b|\bdetto[ ](?:questo|ciò)\b",
+    re.IGNORECASE,
+)
+"""Words for what was said in which nobody said anything: "Got it", "that said"."""
+_NO_SOURCE = r"""(?!(?i:me|us|mine|now|today|tonight|tomorrow|yesterday(?!['’]s)|here|there|then|before|scratch|memory
+    |root|main|home|school|time|(?:last|next)[ ](?:time|week|month|year|night)(?!['’]s)
+    |(?:mon|tues|wednes|thurs|fri|satur|sun)days?|january|february|march|april|may|june|july|august|september|october
+    |november|december|my[ ](?:\w{1,12}[ ]){0,2}(?:messages?|e-?mails?|letter|blog|book|paper|article|site|ticket|issue
+    |docs))\b)"""
+FROM = lazy_regex(
+    rf"""^From:$ | \b[Ff](?:rom|ROM)[ ]{_NO_SOURCE}(?![^:\n]{{0,60}}\b(?:on|onwards?|forwards?|perspective|standpoint
+      |(?:point[ ]of[ ])?view)[ ]?[:：,])
+      (?:(?i:(?:[\w'’&-]{{1,20}}[ ]){{0,4}}(?:landlord|landlady|boss|manager|lead|leader|ceo|cto|cfo|hr|pm
+          |director|chief|head|managements?|board|teams?|colleagues?|co-?workers?|clients?|customers?|vendors?|suppliers?|partners?|legal
+          |lawyers?|attorney|notary|accountants?|compliance|finance|marketing|sales|support|security|accounting|department
+          |office|company|agency|bank|insurance|teachers?|professors?|university|doctors?|clinic|hospital|mum|mom|dad
+          |mother|father|parents|sister|brother|wife|husband|daughter|aunt|uncle|friends?|neighbou?rs?|flatmates?
+          |roommates?|tenants?|residents|guys?|girl|man|woman|lady|people|someone|somebody|admins?|moderators?
+          |maintainers?|authors?|reviewers?|developers?|devs?|consultants?|contractors?|recruiters?|staff|council
+          |government|police|embassy|airline|hotel|shop|seller|buyer|union|club|committee|wiki|docs|documentation|manual
+          |handbook|readme|website|web|site|portal|blog|forum|newsletter|article|book|letter|e-?mails?|mail|inbox
+          |messages?|chat|thread|channel|ticket|issue|contract|lease|policy|meeting|workshop|interview|webinar|conference
+          |offsite|training|call|standup|retro|sync|transcript
+          |minutes|linter|compiler|notice|poster|leaflet|brochure|assistant|bot|chatgpt|internet)\b)
+        |[A-Z][\w.&-]{{1,30}}(?![ ]\d))
+    | \b(?i:dms?|texts?|sms|whatsapp|slack|messages?|e-?mails?|note|this|these|that)
+      [ ]from[ ]{_NO_SOURCE}\w{{2,20}}[ ]?[:：]$""",
+    re.VERBOSE,
+)
+"""The head of a mail, or a person, a group or a place behind "from"; a time or the user himself is none."""
+TAKES_FROM = lazy_regex(
+    r"(?:\b(?:different|differs?|differing|differently|apart|aside|away|far|free|exempt|exclud\w{0,3}|hid(?:e|ing|den)|keep"
+    r"|kept|remov(?:e|es|ing)|delet(?:e|es|ing)|strip|drop|independent|separate[ds]?|isolate[ds]?|protect|prevent)\b"
+    r"[^.:!?\n]{0,40}"
+    r"|\b(?:start|begin|read|write|import|export|load|fetch|pull|migrat|switch|mov|inherit|deriv|deploy|install|build|learn"
+    r"|suffer|benefit|stay|refrain|port|translat|take|run|call|use)(?:e?[ds]|e|ning|ing|t)?[ ]"
+    r"(?:(?:it|them|all|everything|data|files|images)[ ])?"
+    r"|^\W{0,3}(?:coming|going)[ ])$",
+    re.IGNORECASE,
+)
+"""A verb or an adjective to which a "from" behind it belongs."""
 THIS_LAST = lazy_regex(
     r"""\b(?:th(?:is|ese)|the[ ]following|dies|das|das[ ]hier|folgendes|ça|ceci|esto|isto|isso|questo|это|вот)\b
       (?:[ ](?:e?-?mail|message|note|letter|from|in|on|by|via|en|em|na|no|nel|today|yesterday|von|vom|aus|im|heute

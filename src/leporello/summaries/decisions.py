@@ -117,7 +117,7 @@ def option_named(ledger: Ledger, number: int, text: str) -> HandoffLine:
     closed = (ask.answered_by for ask in ledger.asks if ask.answered_by and ask.answered_by < number)
     before = max(closed, default=0) or last_spoken(ledger, number)  # a command of the program has no answer
     told = [known.text for known in ledger.facts[before].units] if before in ledger.facts else []
-    named = _NAMED_OPTION.search(text)
+    named = next((one for one in _NAMED_OPTION.finditer(text) if not _is_refused(text[: one.start()])), None)
     if named:
         wanted = named[0].casefold().replace("#", "")
         place = next((place for place, known in enumerate(told) if _is_called(known, wanted)), len(told))
@@ -149,10 +149,18 @@ def _with_its_items(told: Sequence[str], place: int, next_one: re.Pattern[str]) 
 def _numbers_taken(text: str) -> list[str]:
     """The numbers by which a message takes items of a list: no figures of its own, no list of its own."""
     found = _BARE_NUMBER.match(text) or _NUMBER_LAST.search(text)
+    if found and _is_refused(text[: found.start(1)]):
+        return []
     if found:
         return [] if _OWN_ITEM.search(text, found.end()) else _FIGURES.findall(found[1])
     ordinal = _ORDINAL.match(text)
     return [str(_PLACES[(ordinal[1] or ordinal[2]).casefold()[:3]])] if ordinal else []
+
+
+def _is_refused(before: str) -> bool:
+    """Whether what stands before a number in its clause says no to it: "do not pick 1", "use 3, not 1"."""
+    clause = _CLAUSE_ENDS.split(before[-LONGEST_REFUSAL:])[-1]
+    return _REFUSES.search(clause) is not None
 
 
 def _numbered(text: str, number: str) -> bool:
@@ -167,7 +175,8 @@ _TAKEN = (
     r"|first"
     r"|because|for (?:now|me)|and (?!\W?\d|an?\b|half)|(?:is|are|would be) (?:fine|good|ok(?:ay)?|best|better|great"
     r"|right|it"
-    r"|the (?:best|better|way|one))|(?:does |do |would )?(?:seems?|sounds?|looks?|makes? sense)|bitte|danke|aber|ohne"
+    r"|the (?:best|better|way|one))|(?:does |do |would )?(?:seems?|sounds?|looks?|makes? sense)"
+    r"(?! (?:not|bad|wrong|risky|worse|too|odd|off)\b)|bitte|danke|aber|ohne"
     r"|mit|klingt|s['’]il|mais|avec|sans|merci|por favor|pero|con|sin|mas|com|sem|per favore|ma|senza|пожалуйста|но)\b"
     r"|\s?(?:吧|号|番|번))"
 )
@@ -204,6 +213,19 @@ _PLACES = {
     )
     for start in starts.split()
 }
+LONGEST_REFUSAL = 60
+_CLAUSE_ENDS = lazy_regex(
+    r"[,.;:!?\n，。、]|\s[-–—]{1,2}\s"
+    r"|(?<!all )(?<!anything )(?<!everything )\b(?:but|so|then|and|sondern|und|mais|et|sino|mas|ma)\b",
+    _I,
+)
+_REFUSES = lazy_regex(
+    r"n['’]t\b|\b(?:(?<!why )not|dont|never|no|cannot|neither|nor|skip|avoid|ignore|nicht|kein\w{0,2}|nie|niemals"
+    r"|pas|jamais|nunca|não|non|mai|не)\b|不|别"
+    r"|\b(?:against|without|except|instead of|rather than|other than|(?:all|anything|everything) but|ohne|außer|statt"
+    r"|sauf|sans|sin|sem|senza)\b[^.]{0,12}$",
+    _I,
+)
 _FIGURES = lazy_regex(r"\d+")
 _OWN_ITEM = lazy_regex(r"\n\s{0,8}\d{1,2}[.):]")
 _ITEM_NUMBER = lazy_regex(r"[*#| ]{0,4}(\d{1,2})(?:[.)]|\s*\|)")

@@ -38,6 +38,13 @@ _PARTS = lazy_regex(
     r"|\b(?:and|und|et|y|e|и)\b(?= (?:thank|danke|merci|muchas|graci|muito|obrigad|grazie|спасибо|have a|good|bye))",
     re.IGNORECASE,
 )
+_CHOICE = (
+    r"\b(?:option|variant|approach|choice|number|proposal|nummer|variante|opción|opção|opzione|вариант) #?\w{1,2}\b"
+    r"|(?<![\w$€£.#-])#?\d{1,2}(?= (?:and|und|et|y|e|и|first|instead)\b|\W{0,3}$)"
+    r"|\b(?:taking|choosing|picking|trying|doing|going (?:with|for)|starting with) the"
+    r" (?:first|second|third|fourth|last|other|former|latter)\b"
+)
+"""One of several ways by its number or place: who names it behind his thanks takes it."""
 _ENDINGS = {
     "all": lazy_regex(
         r"(?:(?:no|nope|yes|yeah|ok(?:ay)?|well|so|great|alright|then|and|i (?:think|guess|believe)|nein|ja|non|oui"
@@ -70,7 +77,8 @@ _ENDINGS = {
         r"|herzlichen|muchas|mil|muito|tante|большое) ){0,2}"
         r"(?:thanks?(?: you)?|thx|danke(?: dir| ihnen)?|dank|merci|gracias|obrigad[oa]|grazie|спасибо|благодарю)"
         r"(?: (?:so|very) much| again| a lot| sehr| schön| beaucoup| mille| большое)?"
-        r"(?: (?:for|für|pour|por|per|за) (?!.{0,80}\b(?:please|now|but|also|then)\b).{1,80})?"
+        r"(?: (?:for|für|pour|por|per|за) (?!.{0,80}(?:\b(?:please|now|but|also|then)\b"
+        rf"|{_CHOICE})).{{1,80}})?"
         r"|(?:i )?(?:really |truly |also )?appreciate (?:it|that|(?:your|the|all)\b(?: \w+){1,8})"
         r"|you(?:'ve| have) been (?:\w+ )?(?:helpful|kind|great)"
         r"|(?:非常|十分|太|多)?(?:感谢|谢谢?)(?:你|您)?(?:的?(?:帮助|帮忙))?[了啊啦]?"
@@ -128,23 +136,46 @@ def does_it_himself(text: str) -> bool:
     """
     sentences = [sentence for sentence in _SENTENCES.split(text) if words_of(sentence)]
     plans = [sentence for sentence in sentences if not _SAYS_YES.fullmatch(sentence)]
-    return bool(plans) and all(map(_WILL_DO.match, plans)) and not _ASKS_TOO.search(text)
+    return bool(plans) and all(map(_is_plan, plans)) and not _ASKS_TOO.search(text)
+
+
+def _is_plan(sentence: str) -> bool:
+    """Whether all of a sentence tells what the user does: "I'm going to lunch, run the tests" asks for something."""
+    parts = [part for part in _CLAUSES.split(sentence) if words_of(part) and not _SAYS_YES.fullmatch(part)]
+    begins = bool(parts) and _WILL_DO.match(parts[0]) is not None
+    return begins and all(_WILL_DO.match(part) or _GOES_ON.match(part) for part in parts[1:])
 
 
 _SAYS_YES = lazy_regex(r"\W{0,4}(?:ok(?:ay)?|yes|alright|good|fine|great|thanks|hmm?)\W{0,4}", re.IGNORECASE)
+_TELLS = (
+    r"(?:(?:re-?state|re-?phrase|reword|reiterate|clarify|explain|specify|emphasi[sz]e|stress|recap|point out"
+    r"|be (?:clear|specific|precise)|correct myself|give you|add that|repeat (?:myself|my|that|what)"
+    r"|(?:tell|ask|remind|beg|instruct) you|ask (?:for|that)|put (?:it|this) (?:differently|another|in other|simply)"
+    r"|request|insist"
+    r"|(?:describe|summari[sz]e|outline|spell out|define) (?:it|this|that|what|how|my"
+    r"|the (?:task|problem|goal|rules?|plan)))\b"
+    r"|(?:add|give|state|mention|make|set|name|note|list|change) (?:[\w'’]{1,12} ){0,3}(?:requirements?|conditions?"
+    r"|constraints?|rules?|requests?|wish(?:es)?|remarks?|points?|things?|clarifications?|goals?)\b)"
+)
+"""Who is about to say something wants what he says."""
 _WILL_DO = lazy_regex(
     r"\W{0,4}(?:(?:ok(?:ay)?|yes|alright|good|fine|hmm?|then|now|and)\W{1,3}){0,2}(?:"
-    r"let me (?!(?:(?:also|first|just|then|quickly|please) )?(?:(?:know|have|hear|explain|clarify|rephrase|repeat"
-    r"|tell|ask|say|give you|be|add that)\b|see(?! (?:if|whether)\b|\W{0,4}$|[,.:…])))"
-    r"|(?:i['’]?ll|i will|i['’]?m (?:going to|gonna))\b"
+    rf"let me (?!(?:(?:also|first|just|then|quickly|please) )?(?:{_TELLS}|(?:know|have|hear|repeat"
+    r"|tell|ask|say|be|put|start over)\b|see(?! (?:if|whether)\b|\W{0,4}$|[,.:…])))"
+    rf"|(?:i['’]?ll|i will|i['’]?m (?:going to|gonna))\b(?! (?:(?:also|just|now|first|then|only|quickly) )?{_TELLS})"
     r"(?! (?:(?:also|just|still|probably|definitely|really|then|first|now|later|likely|even) ){0,3}"
     r"(?:(?:need|want|like|love|prefer|expect|require|appreciate|choose|pick|use|let you"
     r"|be (?:needing|wanting|expecting|happy|glad))\b|go (?:with|for (?!a\b))|leave\b.{1,40}\byou\b"
     r"|take (?!(?:a|another|one more) (?:look|break|walk)|care|over)|have (?!to\b|a look)))"
-    r"|ich werde\b(?![^.!?,;\n]{0,120}\b(?:brauchen|benötigen|wollen|nehmen|bevorzugen)\b)"
-    r"|je vais\b(?! (?:(?:aussi|encore|sans doute) ){0,2}(?:avoir besoin|vouloir|prendre|préférer|aimer)\b)"
-    r"|voy a\b(?! (?:(?:también|además) )?(?:necesitar|querer|preferir|tomar|elegir)\b)"
-    r"|vou\b(?! (?:(?:também|ainda) )?(?:precisar|querer|preferir|escolher|ficar com)\b))",
+    r"|ich werde\b(?![^.!?,;\n]{0,120}\b(?:brauchen|benötigen|wollen|nehmen|bevorzugen|bitten|verlangen"
+    r"|erklären|präzisieren|wiederholen)\b)"
+    r"|je vais\b(?! (?:(?:aussi|encore|sans doute) ){0,2}(?:avoir besoin|vouloir|prendre|préférer|aimer|préciser"
+    r"|expliquer|reformuler|répéter|(?:te|vous) (?:demander|dire|prier)"
+    r"|ajouter une (?:exigence|contrainte|règle|condition))\b)"
+    r"|voy a\b(?! (?:(?:también|además) )?(?:necesitar|querer|preferir|tomar|elegir|pedir|explicar|aclarar"
+    r"|repetir|reformular|decir)(?:te|le|lo)?\b)"
+    r"|vou\b(?! (?:(?:também|ainda) )?(?:te |lhe )?(?:precisar|querer|preferir|escolher|ficar com|pedir"
+    r"|explicar|esclarecer|repetir|reformular|dizer)\b))",
     re.IGNORECASE,
 )
 """How a sentence begins that tells what the user does next, and not what he wants."""
@@ -156,4 +187,22 @@ _ASKS_TOO = lazy_regex(
     re.IGNORECASE,
 )
 """Words of what somebody else is to do meanwhile."""
+_CLAUSES = lazy_regex(r"(?<=[,;:–—])\s+|(?<=[，；：、])|\s-{1,2}\s|[()]")
+_WANTS = (
+    r"(?:must|should|shall|ha(?:s|ve) to|needs?|want\w{0,2}|like|prefer|require\w?|muss|soll\w{0,2}|möchte|brauche|will"
+    r"|hätte|doit|faut|veux|voudrais)"
+)
+_GOES_ON = lazy_regex(
+    r"\W{0,4}(?:(?:and|but|so|then|or|und|aber|et|mais|y|pero|e|mas) ){0,2}(?:"
+    r"(?:i(?:['’]?(?:m|ve)| am| was| have| had| think| guess| hope| know| can| could| may| might| do| don['’]t"
+    r"| won['’]t| just)|(?:it|that|there)(?:['’]s)?|this|he|she|they|which|who|ich|er|sie|das|es|je|j['’]|c['’]est"
+    r"|ça)\b"
+    rf"(?!['’]?\w{{0,2}} (?:\w{{1,12}} ){{0,2}}{_WANTS}\b)"
+    r"|(?:because|since|as(?! soon)|to see|before (?:i|we|it)|after (?:i|we|it)|if (?:i|it)|whether|not|ob|dass|weil"
+    r"|damit|bevor|parce|pour voir|avant|car|porque|para ver|antes)\b"
+    r"|(?:(?:tomorrow|tonight|today|later|soon|first|maybe|probably|bye|back|thanks|again|right now)\b ?){0,2}"
+    r"(?:(?:in|at|for|after|before|by) (?:(?:an?|the|\d{1,2}) )?\w{1,12})?\W*$)",
+    re.IGNORECASE,
+)
+"""How a clause behind a plan begins that asks for nothing: why, when, or how things are."""
 _SENTENCES = lazy_regex(r"(?<=[.!?])\s+|(?<=[。！？])|\n")
