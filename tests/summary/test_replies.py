@@ -6,9 +6,7 @@ import json
 
 import pytest
 
-from leporello.summaries.decisions import option_named
 from leporello.summaries.deterministic import SectionSource, build, plain_sections
-from leporello.summaries.endings import does_it_himself, says_that_is_all
 from leporello.summaries.episodes import done_so_far, plan_lines
 from leporello.summaries.handoff import Section
 from leporello.summaries.replies import PROPOSAL_CHARS
@@ -145,61 +143,6 @@ def test_a_reason_that_was_asked_for_is_told_with_the_request() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "No, that's all for now. Thank you for your help.",
-        "That’s everything I needed to do today.",
-        "No, nothing else, thanks!",
-        "Nein danke, das war alles.",
-        "C'est tout, merci.",
-        "就这些，谢谢。",
-        "以上です。ありがとうございました。",
-        "It works now, that's all. Bye!",
-        "My lamp is back. Thank you so much for your help!",
-        "Thank you! That’s all I needed for now. Have a great day! ###STOP###",
-        "Das war's für heute, schönen Abend noch",
-    ],
-)
-def test_nothing_is_at_hand_when_that_is_all(text: str) -> None:
-    ledger = ledger_of(user("Send the lamp back please, it is too dark."), answer("It is done."), user(text))
-    assert active_task(ledger) == []
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "That's all good, now oil the hinges.",
-        "Is that all?",
-        "That's all I need for it. Can you book it now?",
-        "Rename latch to bolt in barn.py, nothing else.",
-        "Delete the old keys, that's all.",
-        "Nothing else needs changing except the README: add the new key.",
-        "Lösche die alten Schlüssel, das ist alles.",
-        "Supprime les vieilles clés, c'est tout.",
-        "Borra las llaves viejas, eso es todo.",
-        "Удали старые ключи, больше ничего",
-        "删除旧钥匙，就这些。",
-        "古い鍵を消してください。以上です。",
-        "Thanks, that's all good, but the door is still open",
-        "thanks for the latch but please take the spring out again",
-        "The hinges creak, that's all I know.",
-        # A yes answers what was asked, whoever gives thanks with it.
-        "Yes, thank you.",
-        "Looks good, thanks!",
-        "thanks for taking option 2 and running it",
-        "Thank you for going with 2",
-        "thanks for doing #2 and oiling it",
-        "Thanks for choosing the second one and trying it",
-        "thanks for option b",
-        "danke für Variante 2",
-        "gracias por la opción 2",
-    ],
-)
-def test_more_is_wanted_when_more_is_said(text: str) -> None:
-    assert not says_that_is_all(text)
-
-
 def test_a_command_that_nothing_was_typed_behind_asks_for_nothing() -> None:
     left = "<command-name>/exit</command-name>\n<command-message>exit</command-message>\n<command-args></command-args>"
     ledger = ledger_of(EDIT, user(GATE), answer("The latch is worn."), user(left))
@@ -250,22 +193,6 @@ def test_what_was_done_for_the_request_at_hand_is_told_before_the_story_has_it()
     assert json.dumps(told(plain_sections(SectionSource(ledger, ALL), 4_000, len)[Section.COMPLETED])).count("gate.py")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Great, thank you for finalizing the booking. ###STOP###",
-        "Thanks so much for it!",
-        "Thank you for the refund of $209.",
-        "Thanks for cancelling order #W112!",
-        "Thank you for taking the time.",
-        "Thanks for sending the 2 keys back",
-    ],
-)
-def test_nothing_but_thanks_is_no_task(text: str) -> None:
-    assert says_that_is_all(text)
-    assert not says_that_is_all(f"{text[:5]}, add the tests too.")
-
-
 @pytest.mark.parametrize("asked", ["What would you like to work on next?", "Is there anything else?", "## What now?"])
 def test_a_question_that_holds_nothing_out_is_no_part_of_the_task(asked: str) -> None:
     said = "ok so with the oil on the hinges only, the gate of the barn obviously still creaks in the night"
@@ -292,95 +219,6 @@ def test_a_decision_by_this_says_what_it_means() -> None:
     ledger = ledger_of(EDIT, user(GATE), answer(f"A proposal.\n\n{found}"), user("ok, let's do this"), EDIT)
     made = build(ledger, ALL, 4_000, len)
     assert any(line.text == f"ok, let's do this (“{found}”)" for line in made[Section.DECISIONS])
-
-
-def test_what_the_user_does_himself_is_no_open_request() -> None:
-    later = [call("terminal", "x", command="ls"), user("Oil the hinges now."), answer("Done.")]
-    himself = ledger_of(EDIT, user("ok, let me try the light paint on the gate real quick"), *later)
-    assert pending_asks(himself, ALL) == []
-    asked = ledger_of(EDIT, user("I'll paint the gate by hand. what's next on the list of the barn?"), *later)
-    assert len(pending_asks(asked, ALL)) == 1
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "let me see if it opens by itself",
-        "Okay. Let me check the spring first.",
-        "I'll go to the barn and come back",
-        "I'm going to oil it tonight",
-        "Ich werde es morgen im Stall ölen",
-        "je vais l'essayer demain matin",
-        "I'll oil it, it looks dry",
-        "ok, let me try it, I think it opens",
-        "I'll be back at 5, tomorrow",
-        "I'll look at the latch first, then I'll oil it, thanks",
-        "I'll mend it, because it hangs",
-        "I'm going to ask Bob",
-        "I'll add the key to the box",
-        "I'll do it by hand, not with the drill",
-        "I'm going to lunch, back in an hour",
-        "Ich werde schauen, ob es geht",
-        "je vais l'essayer, parce que ça bloque",
-    ],
-)
-def test_what_somebody_is_about_to_do_is_asked_of_nobody(text: str) -> None:
-    assert does_it_himself(text)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Let me know which hinges creak",
-        "Let me see the list of all keys",
-        "Let me clarify: only the upper hinge",
-        "I'll need a drawing of the latch too",
-        "I'm going to need the keys as a list",
-        "I will also want a second spring",
-        "I'll go with the second one, it is cheaper.",
-        "I'll leave the colour to you",
-        "Ich werde auch eine Liste der Schlüssel brauchen",
-        "voy a necesitar las llaves",
-        "I'll oil it. Paint the door in red.",
-        "I'll oil the hinges, you paint the door",
-        "I'm going to lunch, oil the hinges",
-        "I'm going to bed, run the drill overnight",
-        "I'll be back at 5, finish the door",
-        "I'll be out until 3: paint the door",
-        "I'll be in a meeting; mend the latch",
-        "I'm gonna grab a coffee — paint it",
-        "I'm going to lunch - paint the door",
-        "I'll be away (paint the door)",
-        "I'm going to lunch, today paint the door",
-        "ok, I'll test it, update the plan",
-        "I'm going to sleep, it should be painted by morning",
-        "I'll test it, I want the door painted",
-        "I'll add one more requirement: the latch must be of steel",
-        "let me add one more thing: no screws",
-        "Let me restate the task: build a gate",
-        "Let me put it differently: sort the keys",
-        "I will describe the task: sort the keys",
-        "I'm going to ask you to build a gate",
-        "I'll give you one more rule: no screws",
-        "Je vais tester, corrige la porte",
-        "Je vais te demander une porte",
-        "Ich werde es testen, streich die Tür",
-        "Ich werde dich bitten, die Tür zu streichen",
-        "Voy a probarlo, arregla la puerta",
-        "Voy a pedirte una puerta",
-        "Vou testar, pinta a porta",
-        "ok, thanks",
-    ],
-)
-def test_what_somebody_will_need_is_asked_for(text: str) -> None:
-    assert not does_it_himself(text)
-
-
-def test_what_somebody_will_need_stays_open() -> None:
-    later = [call("terminal", "x", command="ls"), user("Sweep the yard of the barn now."), answer("Done.")]
-    needed = "I'll need a drawing of the latch too"
-    asked = [line.sources for line in pending_asks(ledger_of(EDIT, user(needed), *later), ALL)]
-    assert asked == [(3,)]
 
 
 def order(name: str) -> list[dict]:
@@ -418,11 +256,6 @@ def test_a_question_that_was_asked_twice_and_answered_is_no_goal() -> None:
     assert goal(ledger_of(user(asked), user(asked), *later), ALL) == []
 
 
-def test_a_goal_that_is_a_number_says_what_it_means() -> None:
-    ledger = ledger_of(answer(FAULTS), user("3 but leave the old hinges as they are, they are fine"), EDIT)
-    assert told(goal(ledger, ALL)) == ["3 but leave the old hinges as they are, they are fine (“3. No oil.”)"]
-
-
 def test_a_field_of_a_record_answers_less_than_a_sentence() -> None:
     asked = "Are there coaches that leave Ulm after 11 in EST, and when?"
     said = "Arrival: 08:30 PM EST\n\nTwo coaches leave Ulm after 11."
@@ -450,104 +283,6 @@ def test_a_yes_is_told_with_all_that_was_said_of_the_matter_at_hand() -> None:
     assert lines[0] == request
     assert "$280" in lines[1]
     assert lines[2:] == ["Do you confirm?", "Yes, I confirm these changes."]
-
-
-def test_what_is_called_by_its_number_at_the_end_is_told() -> None:
-    second = "2. **The real fault:** the spring is taken from the gate itself. It should be from the barn."
-    found = f"1. The latch is worn.\n{second}\n3. No oil."
-    ledger = ledger_of(
-        EDIT, user(GATE), answer(f"{found}\n\nShould I?"), user("yeah let's begin anew, and then add a fix for 2")
-    )
-    lines = told(active_task(ledger, ALL))
-    assert "the spring is taken from the gate itself" in lines[1]
-    assert "The latch is worn" not in lines[1]
-
-
-FAULTS = "Three faults:\n\n1. The latch is worn.\n2. The spring is cold.\n3. No oil."
-
-
-@pytest.mark.parametrize(
-    ("said", "meant"),
-    [
-        ("2", "2. The spring is cold."),
-        ("go with 2", "2. The spring is cold."),
-        ("let's do 2 and 3", "2. The spring is cold.; 3. No oil."),
-        ("number 3 please", "3. No oil."),
-        ("2, but with a light hand", "2. The spring is cold."),
-        ("2 does seem like the one to begin with", "2. The spring is cold."),
-        ("the second", "2. The spring is cold."),
-        ("I'd take the third one, it is the cheapest", "3. No oil."),
-        ("nimm 2", "2. The spring is cold."),
-        ("die zweite, bitte", "2. The spring is cold."),
-        ("第二个", "2. The spring is cold."),
-        ("let us begin with point 2", "2. The spring is cold."),
-        ("use 3, not 1", "3. No oil."),
-        ("2 and 3, not 1", "2. The spring is cold.; 3. No oil."),
-        ("don't do 1, do 3", "3. No oil."),
-        ("not 1 but go with 2", "2. The spring is cold."),
-        ("no, 3 please", "3. No oil."),
-        ("no the second one please", "2. The spring is cold."),
-        ("don't worry, take 2", "2. The spring is cold."),
-    ],
-)
-def test_a_number_that_takes_an_item_is_told_with_it(said: str, meant: str) -> None:
-    ledger = ledger_of(EDIT, user(GATE), answer(FAULTS), user(said))
-    assert option_named(ledger, ledger.last, said).text == meant
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        "2 of the boards of the door are loose",
-        "3 people complained",
-        "1 MB is too much for a picture of the barn",
-        "return issue 2",
-        "2, 3 people complained",
-        "2 and a half hours is too long",
-        "take 2 boards of the old door",
-        "use 2 spaces",
-        "1. Oil the hinges.\n2. Paint the door.",
-        "First, oil the hinges.",
-        "the second hinge creaks",
-        "2/3 of the boards are loose",
-        "2 Bretter sind lose",
-        "do not pick 1",
-        "don't do 3",
-        "don’t go with 2",
-        "dont do 3",
-        "no 3 please",
-        "I'd never do 3",
-        "I would not go with 2",
-        "please do not take number 2",
-        "there is no need to do 3",
-        "let's not do 2",
-        "instead of 2",
-        "do anything but do 2",
-        "2 sounds wrong",
-        "auf keinen Fall mach 2",
-    ],
-)
-def test_a_figure_takes_no_item(said: str) -> None:
-    ledger = ledger_of(EDIT, user(GATE), answer(FAULTS), user(said))
-    assert option_named(ledger, ledger.last, said).text == ""
-
-
-@pytest.mark.parametrize(
-    ("said", "meant"),
-    [
-        ("option 2", "Option 2: a spring"),
-        ("do not take option 2", ""),
-        ("I'd never go for option 1", ""),
-        ("not option 1, option 2", "Option 2: a spring"),
-        ("option 1 instead of option 2", "Option 1: a bolt"),
-        ("anything but option 2", ""),
-        ("nimm nicht Option 2", ""),
-        ("why not option 2", "Option 2: a spring"),
-    ],
-)
-def test_an_option_that_is_refused_is_not_taken(said: str, meant: str) -> None:
-    ledger = ledger_of(EDIT, user(GATE), answer("Two ways:\n\nOption 1: a bolt\n\nOption 2: a spring"), user(said))
-    assert option_named(ledger, ledger.last, said).text == meant
 
 
 def test_a_request_that_was_worked_on_is_not_open_once_a_later_one_was_closed() -> None:
