@@ -53,8 +53,8 @@ def test_arguments_stay_json_objects(messages: list[Message], window: int) -> No
 @pytest.mark.fault(
     "cut text leaves no mark",
     "compaction/prune.py",
-    old="cut = clean[:front] + _CUT_LINE + clean[-max(1, max_chars - front) :]",
-    new="cut = clean[:front] + clean[-max(1, max_chars - front) :]",
+    old="cut = clean[:front] + _CUT_LINE + clean[-max(1, shown - front) :]",
+    new="cut = clean[:front] + clean[-max(1, shown - front) :]",
 )
 @given(
     st.sampled_from(("log line 4711\n", "word ", "不要推送。", '{"a": 1}\n', "x")),

@@ -172,8 +172,7 @@ def clipped(message: Message, max_chars: int, *, answered: bool = True) -> Messa
     text = text_of(message)
     slim = {key: value for key, value in message.items() if not answered or key not in _THINKING_KEYS}
     if len(text) > max_chars:
-        # Blanks at the ends go: hosts take them too, and the place of the mark must tell that this was cut.
-        clean = redact(text).strip() or text
+        clean = redact(text)
         shown = min(max_chars, len(clean))
         front = _front_of(shown)
         cut = clean[:front] + _CUT_LINE + clean[-max(1, shown - front) :]
