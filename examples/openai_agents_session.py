@@ -66,8 +66,11 @@ async def main() -> None:
     session = LeporelloSession("manual", model="gpt-4o", window=WINDOW)
     agent = Agent("Reader", tools=[read_page, *session.tools()])
     result = await Runner.run(agent, "What was the code word?", session=session, run_config=config)
-    # A branch shows what was shown up to its last message: a fold that was due is made before that one is said.
-    await Runner.run(agent, "Read one more page for me.", session=session, run_config=config)
+    # A branch shows what was shown up to its last message: one more page is read until no fold was made since.
+    folds = -1
+    while folds != session.talk.runtime.log.compactions:
+        folds = session.talk.runtime.log.compactions
+        await Runner.run(agent, "Read one more page for me.", session=session, run_config=config)
     kept = session.talk.runtime.log.store.log.count(session.talk.id)
     before = await session.get_items()
     newest = await session.pop_item()
