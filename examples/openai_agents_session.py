@@ -71,6 +71,7 @@ async def main() -> None:
     while folds != session.talk.runtime.log.compactions:
         folds = session.talk.runtime.log.compactions
         await Runner.run(agent, "Read one more page for me.", session=session, run_config=config)
+        await session.get_items()  # when they are read, a fold that is due is made
     kept = session.talk.runtime.log.store.log.count(session.talk.id)
     before = await session.get_items()
     newest = await session.pop_item()
