@@ -69,6 +69,8 @@ ASKED = {
     "ko": "비밀번호를 알려 주세요.",
     "a key": "Please send me the API key so that I can go on.",
     "short": "password?",
+    "a token": "Which token should I use for the API?",
+    "tokens": "Send me the access tokens, please.",
 }
 
 
@@ -87,6 +89,11 @@ def test_what_answers_a_question_for_a_secret_is_masked(language: str, answer: s
         ("Which branch shall I use?", "feature/login2-Rework"),
         ("What's the DB password?", "it is in config2.yml"),
         ("What's the order number?", "W2378156"),
+        ("How many tokens should the window hold?", "use 200000"),
+        ("What is the max token limit of the model?", "128000"),
+        ("Which colour token do you want for links?", "666666"),
+        ("What should max_tokens be?", "32000"),
+        ("Wie viele Tokens soll das Fenster haben?", "200000"),
         ("请始终使用 pnpm 安装 token 的依赖，不要用 npm。", "Only ever deploy to the release-8306 environment."),
     ],
 )

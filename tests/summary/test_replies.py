@@ -89,6 +89,12 @@ def test_lines_that_stood_apart_are_not_told_as_one_list() -> None:
     assert told(active_task(ledger, ALL))[1] == "Booking B1 of the coach at noon: […]\n- from Bonn at noon by coach"
 
 
+def test_the_request_is_found_behind_any_number_of_goings_on() -> None:
+    asked = "Now add a changelog entry for release 2.4."
+    begun = [one for step in range(40) for one in (answer(f"Step {step} of the changelog is made."), user("go on"))]
+    assert told(active_task(ledger_of(EDIT, user(GATE), answer("Oiled."), user(asked), *begun))) == [asked, "go on"]
+
+
 def test_a_request_stands_behind_what_it_calls_this() -> None:
     found = "Both hinges creak for one reason: the oil is older than the gate."
     ledger = ledger_of(EDIT, user(GATE), answer(f"I looked at them.\n\n{found}"), user("Can you add this to NOTES.md?"))

@@ -197,7 +197,8 @@ class CompressOptions:
 def command(context: CommandContext, /, **given: Any) -> ExitCode:
     """Fold the message list in FILE (`-` reads standard input) and print it in the same shape.
 
-    It folds at once, also what would still fit the window: the window tells how much may be left. FILE holds a JSON
+    It folds at once, also what would still fit the window: the window tells how much may be left, not
+    compression.policy. FILE holds a JSON
     list of OpenAI-format messages, one message a line, an object with "messages" and optionally "tools" and "system",
     or a session that an agent recorded (Claude Code, Codex, pi and others), which is printed as a list. A summary of an
     earlier run is taken over when it bears this home's signature; lines of any other are marked as unverified. The

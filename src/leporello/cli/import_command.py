@@ -74,7 +74,7 @@ class _Outcome:
 
 
 @click.command("import")
-@click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
+@click.argument("files", nargs=-1, required=True, type=click.Path(readable=False, path_type=Path), metavar="FILE...")
 @click.option("--store", "url", metavar="URL", help="Where to put them, instead of the configured store.")
 @encoding_option
 @click.option("--verbose", is_flag=True, help="Name every session, remark and file that was left out.")

@@ -24,6 +24,16 @@ _WANTS = lazy_regex(
     r"|podaj|jakie|ver|nedir)\b|请(?:您|你)?(?:再|先)?(?:提供|输入|发|给|填|把|粘贴)|告诉|什么|多少|教えて|何で|入力|ください|알려|뭐|무엇|입력",
     re.IGNORECASE,
 )
+_NO_CREDENTIAL = lazy_regex(
+    r"\b(?:how[ ]many|number[ ]of|amount[ ]of|count[ ]of|wie[ ]viele|nombre[ ]de|combien[ ]de|cuántos|quantos|quanti"
+    r"|сколько)[ ](?:[\w-]{1,20}[ ]){0,2}tokens?\b"
+    r"|\b(?:max(?:imum)?|min(?:imum)?|colou?r|design|theme|spacing|css|context|input|output|prompt|completion|total"
+    r"|cached|reasoning|thinking|stop|special|padding|mask|per|thousand|million|[kK])[ _-](?:[\w-]{1,20}[ ])?tokens?\b"
+    r"|\btokens?[ _-]?(?:limits?|counts?|counter|counting|budgets?|windows?|size|usage|costs?|prices?|length|buckets?"
+    r"|ring|s?[ ]per\b|anzahl|zahl)|\d[ ]tokens\b|\btokens[ ](?:should|does|do|are[ ](?:left|used)|fit|left|used)\b",
+    re.IGNORECASE,
+)
+"""Tokens that are counted, and names of colours and sizes."""
 _READING = RarePattern(
     lazy_regex(
         r"\b(?:pass|gopass|lpass|op|bw|secret-tool|security)\s{1,4}(?:-\S{1,24}\s)?(?:show|read|get|lookup|item|find-\w{1,40})\b"
@@ -48,7 +58,7 @@ _BARE_LINE = lazy_regex(r"""(?m)^[ \t]{0,8}["'`]?([^\s"'`<>{}]{4,65536}+)["'`]?[
 
 def asks(text: str) -> bool:
     """Whether a message ends by asking for a secret."""
-    tail = text.rstrip()[-_ASKED_CHARS:]
+    tail = _NO_CREDENTIAL.sub(" ", text.rstrip()[-_ASKED_CHARS:])
     if all(name == "pass" for name in names_in(tail)):
         return False
     if _WANTS.search(tail) is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from leporello.lazy_regex import lazy_regex
 from leporello.ledger.facts import UnitFacts
@@ -17,8 +17,9 @@ from leporello.summaries.handoff import HandoffLine, LineOrigin
 from leporello.text_features.words import STOP_WORDS
 
 PROPOSAL_CHARS, REFERENT_CHARS = 500, 240
-MOST_REPLIES = 8
-"""How far back the request is looked for that a reply goes on with."""
+MOST_REPLIES, MOST_LOOKED_AT = 8, 200
+"""Of how many messages that say something the request is taken that a reply goes on with, and how far back they are
+looked for: "go on" may be said forty times."""
 MOST_ASIDES = 2
 """The last thing that was said, and the request before it: what is older and was dealt with is another matter."""
 MOST_OF_MATTER = 4
@@ -81,14 +82,15 @@ def gone_on_with(ledger: Ledger, reply: Ask | None) -> list[Ask]:
 
     A request that begins with a yes of its own goes on with the one before it.
     """
-    said = [
+    told = (
         ask
-        for ask in ledger.asks[-MOST_REPLIES:]
+        for ask in ledger.asks[: -MOST_LOOKED_AT - 1 : -1]
         if ask != reply
         and not is_reply(ask.text)
         and not (agrees(ask.text) and len(ask.text) <= ANSWER_CHARS // 2)
         and not _only_answers(ledger, ask)
-    ]
+    )
+    said = list(islice(told, MOST_REPLIES))[::-1]
     if reply is not None and not ledger.files and not is_talk(ledger):
         return _since_the_last_act(ledger, said, reply)
     requests = [
